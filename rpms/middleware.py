@@ -25,7 +25,7 @@ from langgraph.runtime import Runtime
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
 from rpms.evals.costs import Tokens
-from rpms.evals.episode import Recorder as EpisodeRecorder
+from rpms.evals.episode import EpisodeRecorder
 from rpms.evals.manifest import rules_hash
 from rpms.evals.plan import Job
 from rpms.evals.run_folder import slug
@@ -53,7 +53,7 @@ from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
 LOG = logging.getLogger("rpms.recorder")
 BARE = RunContext.for_condition("A", examples=0)
 """An agent without our knowledge; each middleware adds what it brings."""
-LED_TO_PROMPT = ("rules", "recalls", "unlisted", "knowledge_tokens", "shortlist", "dropped_turns")
+LED_TO_PROMPT = ("rules", "recalls", "truncated", "knowledge_tokens", "shortlist", "dropped_turns")
 MOST_LIVE = 256
 ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
 
@@ -134,15 +134,15 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
             proposal = self.action(Call(call["name"], {**judged.arguments, **asked}))
             decision = _as_decision(decided, step, proposal, action)
             # All of them: one that equals the first, alone, would be taken for it.
-            decisions, again = [*state["decisions"], decision], state["asked_again"] + 1
-            yield "action_arbitration", EpisodeState(decisions=decisions, asked_again=again)
+            decisions, again = [*state["decisions"], decision], state["retries"] + 1
+            yield "action_arbitration", EpisodeState(decisions=decisions, retries=again)
             if not decided["ran"]:
                 return
         failed = answer.status == "error" or self.env.failed(text)
         turn = Turn(step=step, thought=thought, action=action, observation=text, failed=failed,
                     reply="", call=judged._asdict())  # fmt: skip
         refused, played = state["invalid_actions"] + failed, note_played(state, action)
-        yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, asked_again=0,
+        yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, retries=0,
                                        invalid_actions=refused, played_in=played)  # fmt: skip
         belief = belief_after(self.env, self.manual, state["belief"], turn)
         yield "belief_update", follow_belief(state, belief)
@@ -164,10 +164,10 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
 
 def _as_decision(decided: Mapping[str, Any], step: int, proposal: str, action: str) -> Decision:
     """What the guard of tools decided, as the logs say it."""
-    verdict: Verdict = "accepted" if not decided["rule"] else "insisted"
+    verdict: Verdict = "accepted" if not decided["rule"] else "overridden"
     return Decision(
-        step=step, proposal=proposal, verdict=verdict if decided["ran"] else "asked_again",
-        rule=decided["rule"], reason=decided["reason"], mend=decided["repair"],
+        step=step, proposal=proposal, verdict=verdict if decided["ran"] else "retried",
+        rule=decided["rule"], reason=decided["reason"], repair=decided["repair"],
         played=action if decided["ran"] else "",
     )  # fmt: skip
 

@@ -265,13 +265,13 @@ def _walk(game: AlfworldGame, file: Path) -> Walk:
     """Two thirds admissible commands in the agent's wording, one third anything at all."""
     rng = random.Random(file.parent.name)
     belief = ENVIRONMENT.first_belief(game.reset(task_of(file)))
-    walk = Walk(file, [], ENVIRONMENT.drift(belief, game.facts()))
+    walk = Walk(file, [], ENVIRONMENT.belief_errors(belief, game.facts()))
     for _ in range(STEPS_PER_GAME):
         action = _propose(rng, game, belief)
         observation = game.step(action).observation
         after = ENVIRONMENT.update_belief(belief, action, observation)
         walk.steps.append(Step(belief, action, observation, after))
-        wrong = ENVIRONMENT.drift(after, game.facts())
+        wrong = ENVIRONMENT.belief_errors(after, game.facts())
         walk.disagreements.extend(f"after '{action}' -> '{observation}': {what}" for what in wrong)
         belief = after
     return walk

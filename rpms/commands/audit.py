@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from rpms.commands.options import RulesOption
-from rpms.vocabulary.output import open_console, quantity, say, tell
+from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quantity
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -68,12 +68,12 @@ def audit(
     from rpms.envs import get_environment
     from rpms.envs.registry import missing_worlds
     from rpms.guard.audit import audit_conversation, read_messages
-    from rpms.guard.conversation import Desk
+    from rpms.guard.conversation import Conversations
     from rpms.guard.tools import defaults_of, name_of
     from rpms.vocabulary.errors import RpmsError
 
     world = get_environment(env, playable=False)
-    desk = Desk.open(world, rules)
+    desk = Conversations.open(world, rules)
     tools = [] if env in missing_worlds() else world.tools()
     defaults = {name_of(tool): defaults_of(tool) for tool in tools}
     counts = Tally()
@@ -90,12 +90,12 @@ def audit(
                             "tool": found.call.tool, "verdict": found.verdict,
                             "rule": found.rule, "reason": found.reason,
                         }  # fmt: skip
-                        say(json.dumps(line, ensure_ascii=False))
+                        print_safe(json.dumps(line, ensure_ascii=False))
                     elif everything or found.verdict != "fine":
                         what = "stopped" if found.stopped else found.verdict
                         why = f" [{found.rule}]: {found.reason}" if found.rule else ""
                         place = f"conversation {conversation.name}, call {found.number}"
-                        tell(f"{place}: {found.call}: {what}{why}")
+                        print_wrapped(f"{place}: {found.call}: {what}{why}")
             except RpmsError as error:
                 raise RpmsError(f"{conversation.where}: {error}") from error
     if not as_json:
@@ -137,7 +137,7 @@ class Tally:
             "stopped": "stopped by a guard",
         }
         told = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
-        tell(f"{quantity(self.conversations, 'conversation')}, {calls}: {told}")
+        print_wrapped(f"{quantity(self.conversations, 'conversation')}, {calls}: {told}")
 
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:

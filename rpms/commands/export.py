@@ -11,7 +11,7 @@ import typer
 from rpms.commands.options import EnvOption, SplitOption, limit_option, refuse_empty, with_settings
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_WORKERS
-from rpms.vocabulary.output import quantity, tell
+from rpms.vocabulary.output import print_wrapped, quantity
 
 
 @with_settings("knowledge", "memory", "protocol")
@@ -101,13 +101,13 @@ def export(
         written = export_run(read_run(folder), format, target, chosen, prompts)
         unread = f"; left out, as its step log cannot be read: {written.without_log}"
         episodes = quantity(written.episodes, "episode")
-        tell(f"written: {out} ({episodes}{unread if written.without_log else ''})")
+        print_wrapped(f"written: {out} ({episodes}{unread if written.without_log else ''})")
         return
     lost = f"; left out, as lost: {done.lost}" if done.lost else ""
-    tell(
+    print_wrapped(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "
         f"learn, {quantity(done.episodes - done.lost, 'episode')}{lost})"
     )
     if won and done.short:
         missing = ", ".join(f"{kind} {count}" for kind, count in done.short.items())
-        tell(f"rpms: not won, and so missing of their share: {missing}", file=sys.stderr)
+        print_wrapped(f"rpms: not won, and so missing of their share: {missing}", file=sys.stderr)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 READ_AS: dict[str, Callable[[str], Any]] = {"number": float, "integer": int, "object": json.loads}
 
 
-class ScriptedModel(GenericFakeChatModel):
+class StoryModel(GenericFakeChatModel):
     """A chat model that says what it is told to."""
 
     def bind_tools(self, tools: Any, **options: Any) -> Any:
@@ -50,7 +50,7 @@ def tell_guarded(console: Console, world: Environment, choice: Demo) -> bool:
         AIMessage("", tool_calls=[{"name": call.tool, "args": dict(call.arguments), "id": str(n)}])
         for n, call in enumerate(script)
     ]
-    model = ScriptedModel(messages=iter([*replies, AIMessage("The work is done.")]))
+    model = StoryModel(messages=iter([*replies, AIMessage("The work is done.")]))
     agent: Any = create_agent(model, tools, middleware=[guard])
     console.print(first, style="bold", markup=False)
     console.print(

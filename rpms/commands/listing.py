@@ -14,7 +14,7 @@ import typer
 
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.output import open_console, quantity, say, tell
+from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quantity
 
 models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
@@ -60,7 +60,7 @@ def new(
             make_folder(copy.parent)
             write_whole(copy, text.replace(placeholder, name))
     for line in NEXT_STEPS[template]:
-        tell(line.format(name=name))
+        print_wrapped(line.format(name=name))
 
 
 @worlds_app.callback()
@@ -93,7 +93,7 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
         }
         print_stacked(open_console(highlight=False), row["name"], lines)
     for advice in missing_worlds().values():
-        tell(advice)
+        print_wrapped(advice)
 
 
 def tasks(
@@ -131,7 +131,9 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
             console.print(f"[bold]{escape(row['id'])}[/]", soft_wrap=True)
             console.print(f"  [dim]{row['index']}, {row['type']}:[/] {escape(row['goal'])}")
         else:
-            say(row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t")
+            print_safe(
+                row["id"], row["index"], row["type"], " ".join(row["goal"].split()), sep="\t"
+            )
     counts = sorted(Counter(row["type"] for row in rows).items())
     summary = f"{quantity(len(rows), 'task')}: " + ", ".join(f"{n} {k}" for k, n in counts)
     open_console(file=sys.stderr, highlight=False).print(summary)
@@ -142,7 +144,7 @@ def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models
     """Fetch a model's weights and check them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
-    fetch(name, tell)
+    fetch(name, print_wrapped)
 
 
 @models_app.command("list")
@@ -172,4 +174,4 @@ def list_models(as_json: JsonOption = False) -> None:
     )
     for name in catalogue():
         if file := pulled(name):
-            tell(f"weights of local:{name}: {file}")
+            print_wrapped(f"weights of local:{name}: {file}")

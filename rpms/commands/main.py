@@ -26,7 +26,7 @@ from rpms.commands.rules import rules_app
 from rpms.commands.run import run
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.output import say, say_place, tell
+from rpms.vocabulary.output import print_error_place, print_safe, print_wrapped
 from rpms.vocabulary.safe_text import redact
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -46,7 +46,7 @@ app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
 
 def _print_version(switched_on: bool) -> None:
     if switched_on:
-        say(f"rpms {__version__}")
+        print_safe(f"rpms {__version__}")
         raise typer.Exit
 
 
@@ -72,12 +72,12 @@ def graph() -> None:
     """Print the agent graph as Mermaid; works offline."""
     from rpms.graph import build_graph
 
-    say(build_graph().get_graph().draw_mermaid().rstrip())
+    print_safe(build_graph().get_graph().draw_mermaid().rstrip())
 
 
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit code 2."""
-    tell(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
+    print_wrapped(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
 
 
@@ -85,7 +85,7 @@ def _last_words(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     """Even the traceback of a bug is printed without keys."""
-    say(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
+    print_safe(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def _print_no_more() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
     except (RpmsError, EnvironmentFault) as error:
-        say_place(place_of(error.__cause__))
+        print_error_place(place_of(error.__cause__))
         fail(in_typed_words(error, sys.argv[1:]))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -119,12 +119,12 @@ def main() -> None:
     except Exception as error:
         # Typer raises its own usage errors (and only those) with a ready exit code.
         if type(error).__name__ == "NoArgsIsHelpError":
-            say(error.format_message())  # type: ignore[attr-defined]
+            print_safe(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
             fail(f"{error.format_message()}{renamed_option(sys.argv[1:])} (see: rpms --help)")
         if place := place_of(error):
-            say_place(place)
+            print_error_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")
         raise
     raise SystemExit(code if isinstance(code, int) else 0)

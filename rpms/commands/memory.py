@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rpms.commands.options import JsonOption, print_json
-from rpms.vocabulary.output import quantity, say, tell
+from rpms.vocabulary.output import print_safe, print_wrapped, quantity
 
 memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -64,7 +64,7 @@ def show(
         data = entry.model_dump(mode="json")
         if (kind and data["type"] != kind) or goal not in data.get("goal_signature", ""):
             continue
-        say(json.dumps(data, ensure_ascii=False))
+        print_safe(json.dumps(data, ensure_ascii=False))
         shown += 1
         if limit and shown >= limit:
             break
@@ -85,9 +85,9 @@ def check(file: FileArgument) -> None:
     lines = {entry.id: number for number, entry in enumerate(entries, start=2)}
     found = list(unearned(entries, get_environment(header.env)))
     for entry, problem in found:
-        say(f"{file}:{lines[entry.id]}: {entry.id}: {problem}")
+        print_safe(f"{file}:{lines[entry.id]}: {entry.id}: {problem}")
     counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
     state = f"{quantity(len(found), 'problem')} in" if found else "ok,"
-    tell(f"{file}: {state} {quantity(header.entries, 'entry')} ({counts})")
+    print_wrapped(f"{file}: {state} {quantity(header.entries, 'entry')} ({counts})")
     if found:
         raise typer.Exit(1)

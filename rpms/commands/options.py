@@ -12,7 +12,7 @@ import typer
 
 from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
-from rpms.vocabulary.output import say
+from rpms.vocabulary.output import print_safe
 
 SETTINGS = "settings"
 """What a command calls the parameter that its settings are handed over in."""
@@ -151,4 +151,4 @@ def choose(engine: str) -> None:
 def print_json(data: Any) -> None:
     """One document on standard output."""
     # Control characters are left as JSON writes them: it may be a terminal that reads this.
-    say(json.dumps(data, ensure_ascii=False, indent=2, default=sorted))  # a set has no order
+    print_safe(json.dumps(data, ensure_ascii=False, indent=2, default=sorted))  # a set has no order

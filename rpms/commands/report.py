@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rpms.commands.options import JsonOption, print_json
-from rpms.vocabulary.output import open_console, say
+from rpms.vocabulary.output import open_console, print_safe
 
 if TYPE_CHECKING:
     from rpms.evals.report import Report
@@ -46,7 +46,7 @@ def report(
         _print_text(whole, chosen if tables or everything else whole.brief(), files)
     else:
         texts = {"csv": chosen.as_csv, "latex": chosen.as_latex, "markdown": chosen.as_markdown}
-        say(texts[form](), end="")
+        print_safe(texts[form](), end="")
 
 
 def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:

@@ -20,7 +20,7 @@ from rpms.commands.options import (
 )
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_STEPS, MOST_TASKS
-from rpms.vocabulary.output import quantity, tell
+from rpms.vocabulary.output import print_wrapped, quantity
 
 if TYPE_CHECKING:
     from rpms.guard.sources import Citations
@@ -52,7 +52,7 @@ def check(
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.tables import Table, count, label
-    from rpms.guard.conversation import Desk
+    from rpms.guard.conversation import Conversations
     from rpms.guard.examples import example_problems, field_problems
     from rpms.guard.sources import compare_policy
     from rpms.guard.tools import tool_problems
@@ -80,7 +80,7 @@ def check(
             for file, advice in (missing_prompts(world) if ours else ())
         ]
         if not problems:  # with unknown words in it, nothing can be judged by it
-            desk = Desk.open(world, rules)
+            desk = Conversations.open(world, rules)
             tools = [*world.tools()]
             differences = tool_problems(desk.manual, tools) if tools else ()
             unlike = [("environment", rule, words) for rule, words in differences]
@@ -118,11 +118,11 @@ def check(
             table = Table("", "", "", ["rules of", *heads], rows)
             print_rows(open_console(highlight=False), table)
         for finding in findings:
-            tell(finding)
+            print_wrapped(finding)
         if cited:
             _tell_citations(policy, cited)
         for advice in () if env else missing_worlds().values():
-            tell(f"not checked: {advice}")
+            print_wrapped(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
 
@@ -139,13 +139,13 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
 
 def _tell_citations(file: str, cited: Citations) -> None:
     for sentence in cited.uncited:
-        tell(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
+        print_wrapped(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
     for sentence, reason in cited.excused:
-        tell(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
+        print_wrapped(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
     for rule, source in cited.strange:
-        tell(f"{rule}: not in {file}: {source}")
+        print_wrapped(f"{rule}: not in {file}: {source}")
     done = len(cited.sentences) - len(cited.uncited) - len(cited.excused)
-    tell(
+    print_wrapped(
         f"{file}: {quantity(len(cited.sentences), 'sentence')}, {done:,} cited by a rule, "
         f"{len(cited.excused):,} not checkable, {len(cited.uncited):,} not cited"
     )
@@ -170,7 +170,7 @@ def show(
     if goal_type not in types:
         raise RpmsError(f"unknown goal type '{goal_type}'; {env} has: {', '.join(types)}")
     if types[goal_type] == "":
-        tell(f"{goal_type} is not played, as in the paper: no rule is about it.")
+        print_wrapped(f"{goal_type} is not played, as in the paper: no rule is about it.")
         return
     goal = GoalSpec(
         sentence="", type=goal_type, object=about, state=None, count=1, destination="",
@@ -179,7 +179,7 @@ def show(
     if sentence := types[goal_type]:
         goal = world.parse_goal(sentence)
     manual = load_manual(env, rules, ",".join(without_rule or []))
-    tell("\n".join(type_page(world, manual, goal)))
+    print_wrapped("\n".join(type_page(world, manual, goal)))
 
 
 @rules_app.command()
@@ -201,9 +201,9 @@ def learn(
         raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
     world = get_environment(env)
     if explore:
-        learn_by_exploring(world, Path(out), explore, seed, steps, tell)
+        learn_by_exploring(world, Path(out), explore, seed, steps, print_wrapped)
     else:
-        learn_from_runs(world, Path(out), Path(from_runs), tell)
+        learn_from_runs(world, Path(out), Path(from_runs), print_wrapped)
 
 
 @rules_app.command()
@@ -234,7 +234,7 @@ def audit(
     console = open_console(highlight=False)
     for part in findings.described():
         if isinstance(part, str):
-            tell(part)
+            print_wrapped(part)
         else:
             console.print()
             print_rows(console, part)

@@ -18,7 +18,7 @@ from rpms.commands.options import (
 )
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.output import open_console, quantity, say_place, with_article
+from rpms.vocabulary.output import open_console, print_error_place, quantity, with_article
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -56,7 +56,7 @@ def run(
     *,
     settings: RunContext,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
-    memories: Annotated[bool, typer.Option(help="Also show every memory's fate.")] = False,
+    memories: Annotated[bool, typer.Option(help="Also show every memory's outcome.")] = False,
     engine: EngineOption = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -87,7 +87,7 @@ def run(
         about |= {"condition": result["condition"], "model": context.model}
         print_json({**about, **{name: result.get(name) for name in OUTPUTS}})
     if result["failure_mode"] in ERRORS:
-        say_place(result["error_place"])
+        print_error_place(result["error_place"])
         kind = result["failure_mode"].replace("_", " ")
         raise RpmsError(
             f"the episode ended in {with_article(kind)}: {result['error']}; run it again to retry"
@@ -138,7 +138,7 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
         if decision["verdict"] != "accepted":
             rule = f" [{decision['rule']}]" if decision["rule"] else ""
             proposal = decision["proposal"] or "(no action could be read)"
-            mend = f"; {decision['mend']}" if decision["mend"] else ""
+            mend = f"; {decision['repair']}" if decision["repair"] else ""
             verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
             console.print(f"     [yellow]{escape(verdict)}[/]")
     action = turn["action"] or "(no action could be read)"
@@ -148,7 +148,7 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
 
 
 def _print_memories(console: Console, event: StepEvent) -> None:
-    """Every candidate's fate: its score, what dropped it and why, or the warning it carries."""
+    """Every candidate's outcome: its score, what dropped it and why, or the warning it carries."""
     from rpms.vocabulary.recall import NOTE
 
     for recall in event["recalls"]:
@@ -159,15 +159,15 @@ def _print_memories(console: Console, event: StepEvent) -> None:
         text = escape(f"{kind} {recall['score']:.2f} {advice}")
         rule = f" by {recall['rule']}" if recall["rule"] else ""
         if recall["dropped_by"]:
-            fate = f"[red]{recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
+            outcome = f"[red]{recall['dropped_by']}{rule}: {escape(recall['reason'])}[/]"
         elif recall["warning"]:
-            fate = f"[yellow]warned{rule}: {escape(recall['warning'])}[/]"
+            outcome = f"[yellow]warned{rule}: {escape(recall['warning'])}[/]"
         else:
-            fate = "[green]used[/]"
-        console.print(f"     {text}\n       {fate}")
-    if unlisted := event["unlisted"]:
-        counts = ", ".join(f"{count} {fate}" for fate, count in unlisted.items())
-        console.print(f"     and {sum(unlisted.values())} more: {counts}")
+            outcome = "[green]used[/]"
+        console.print(f"     {text}\n       {outcome}")
+    if truncated := event["truncated"]:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in truncated.items())
+        console.print(f"     and {sum(truncated.values())} more: {counts}")
 
 
 def _print_end(console: Console, result: EpisodeOutput) -> None:

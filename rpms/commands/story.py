@@ -32,7 +32,7 @@ ANSWER = 200
 """How many characters of an answer: a room of ScienceWorld fills a screen."""
 PLACES = 3
 """Of a memory of where things were, the best ones will do."""
-# The fates that the paper is about; that a memory was merged or had no room tells less.
+# The outcomes that the paper is about; that a memory was merged or had no room tells less.
 BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
 WORDS = {"failure": "failed: ", "critical_failure": "fatal: ", "schema": "how to: "}
 
@@ -69,7 +69,7 @@ class Story(Lines):
         self.manual = load_manual(env, context.rules_dir, context.without_rules)
         self._shown: set[str] = set()
 
-    def tell(self, event: StepEvent) -> None:
+    def print_wrapped(self, event: StepEvent) -> None:
         """One step."""
         turn, belief = event["turn"], event["belief"]
         step = event["sub_goal"]["name"]
@@ -77,7 +77,9 @@ class Story(Lines):
         self.line(f"step {turn['step']}", "dim", where.removesuffix("; "))
         for decision in event["decisions"]:
             if decision["verdict"] != "accepted":
-                reason = decision["reason"] + (f"; {decision['mend']}" if decision["mend"] else "")
+                reason = decision["reason"] + (
+                    f"; {decision['repair']}" if decision["repair"] else ""
+                )
                 self.line("vetoed", "yellow", decision["proposal"])
                 self._because("yellow", decision["rule"], reason)
         self._memories(event["recalls"], turn["action"])
@@ -104,14 +106,14 @@ class Story(Lines):
         self.console.print()
 
     def _memories(self, recalls: list[Recall], action: str) -> None:
-        """The first new memory that speaks for the action, and the first new one of each fate."""
+        """The first new memory that supports the action, and the first new one of each outcome."""
         for recall in recalls:
             if _speaks_for(recall, action) and self._is_new(recall["entry"]["type"]):
                 self.line("recalled", "green", _advice(recall))
                 break
-        for fate, label in BY_STATE_OR_RULE.items():
+        for outcome, label in BY_STATE_OR_RULE.items():
             for recall in recalls:
-                if recall["dropped_by"] == fate and self._is_new(fate + recall["rule"]):
+                if recall["dropped_by"] == outcome and self._is_new(outcome + recall["rule"]):
                     self.line(label, "red", _advice(recall))
                     self._because("red", recall["rule"], recall["reason"])
                     break

@@ -44,7 +44,7 @@ def type_page(world: Environment, manual: Manual, goal: GoalSpec) -> Iterator[st
 def _served(now: DecisionPoint) -> Iterator[str]:
     """What serves a step in this type of task, best first, and when."""
     syntax = {rule.name: rule.syntax for rule in now.manual.actions}
-    for service in now.manual.domain.serves.get(now.sub_goal["name"], []):
+    for service in now.manual.domain.applicable.get(now.sub_goal["name"], []):
         conditions = [parse_predicate(text) for text in service.when]
         truths = [_settled(now, condition) for condition in conditions]
         if not {"all", now.goal["type"]} & {*service.goal_types} or False in truths:
@@ -78,7 +78,7 @@ def _words(manual: Manual, condition: Predicate, it: str = "") -> str:
     names = {p: f"<{p}>" for rule in manual.actions for p in rule.parameters}
     names = dict.fromkeys(names, it) if it else {**names, "$object": "the task's object"}
     if condition.name not in WORDS:
-        return _plain(statement(condition, names, manual.world))
+        return _plain(statement(condition, names, manual.facts))
     filled = [names.get(argument, _plain(argument)) for argument in condition.arguments]
     if condition.name in ABOUT_CONDITIONS:
         inner = Predicate(True, condition.arguments[-1], ("thing",))

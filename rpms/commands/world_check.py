@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rpms.envs import Environment
 from rpms.envs.base import LiveGame, Task
-from rpms.guard.policy import serving_actions, why_nothing
+from rpms.guard.policy import applicable_actions, why_nothing
 from rpms.prompts.examples import load_example
 from rpms.rules import Manual, check_action
 from rpms.rules.check import Finding, locate
@@ -60,11 +60,13 @@ def _play(
         where = f"at step {step} of task {task['index']} of {task['split']}"
         sub_goal = world.sub_goal(goal, belief, history)
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect)
-        choices = serving_actions(now)
+        choices = applicable_actions(now)
         if not choices:
             last = f", after '{action}' was answered '{observation}'" if action else ""
             problem = f"'{sub_goal['name']}' has nothing to offer {where}{last}: {why_nothing(now)}"
-            yield Finding(*locate("domain", "serves", world.rules, over=over), "serves", problem)
+            yield Finding(
+                *locate("domain", "applicable", world.rules, over=over), "applicable", problem
+            )
             return
         action = choices[0]["action"]
         observation, done, *_ = game.step(action)

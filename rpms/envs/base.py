@@ -411,14 +411,14 @@ class Environment(ABC):
         """What a success snippet writes down of the state that its actions started from."""
         return {"holding": belief["holding"][0] if belief["holding"] else None}
 
-    def players(self, belief: Belief) -> dict[str, str]:
+    def role_names(self, belief: Belief) -> dict[str, str]:
         """Roles of the world's own, each with the name that plays it now: ids are told by them."""
         return {}
 
     def individual(self, name: str) -> bool:
         """Whether a name without a number means another thing in another task, as ``blue box``.
 
-        Such a name is remembered only by the role it plays (``players``), or not at all.
+        Such a name is remembered only by the role it plays (``role_names``), or not at all.
         """
         return False
 
@@ -437,7 +437,7 @@ class Environment(ABC):
 
     # Metrics, never hints: nothing the agent reads may come from here.
 
-    def drift(self, belief: Belief, facts: Any) -> list[str]:
+    def belief_errors(self, belief: Belief, facts: Any) -> list[str]:
         """Statements of the belief that the true facts contradict."""
         return []
 

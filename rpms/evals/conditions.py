@@ -56,9 +56,9 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     if method and not (method.cumulative and method.needs_model):
         idle.add("writer")  # what it reads was written before
     if context.get("guard") != "verify":
-        idle |= {"max_retries", "fall_back", "check_answers"}
+        idle |= {"max_retries", "fallback", "check_answers"}
     elif not context.get("max_retries"):
-        idle.add("fall_back")  # who is never asked again is never overruled
+        idle.add("fallback")  # who is never asked again is never overruled
     return {name: value for name, value in context.items() if name not in idle}
 
 

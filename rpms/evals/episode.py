@@ -58,7 +58,7 @@ UNANSWERED: dict[str, Any] = {
 def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str, str], list[str]]:
     """The true state, and what of the belief contradicts it. A metric, never a hint."""
     facts = game.facts()
-    return env.true_state(facts), env.drift(belief, facts)
+    return env.true_state(facts), env.belief_errors(belief, facts)
 
 
 def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class EpisodeResult(NamedTuple):
     steps: bytes
 
 
-class Recorder:
+class EpisodeRecorder:
     """Follows one episode through the graph's updates: its line and its step log."""
 
     def __init__(
@@ -114,7 +114,7 @@ class Recorder:
         if stage == "belief_update" and self._truth:
             look = partial(look_at_truth, self.env, self.state["belief"])
             seen = await live.ainspect(self.state["episode_id"], look)
-            self.steps[-1]["truth"], self.steps[-1]["drift"] = seen or ({}, [])
+            self.steps[-1]["truth"], self.steps[-1]["belief_errors"] = seen or ({}, [])
             self._last = perf_counter()
 
     def note(self, stage: str, update: Mapping[str, Any]) -> None:
@@ -144,7 +144,7 @@ class Recorder:
             "belief": state["belief"],
             "sub_goal": {n: pointer[n] for n in ("name", "target", "progress")},
             "truth": {},
-            "drift": [],
+            "belief_errors": [],
             **UNANSWERED,
         }
         self.steps.append(step)
@@ -152,7 +152,7 @@ class Recorder:
     def _note_prompt(self, state: EpisodeState) -> None:
         messages: Any = convert_to_openai_messages(state["prompt"])
         places = [[message["role"], self._place(message["content"])] for message in messages]
-        copied = ("recalls", "unlisted", "knowledge_tokens", "dropped_turns", "shortlist")
+        copied = ("recalls", "truncated", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
             "prompt": places,
@@ -248,7 +248,7 @@ class Recorder:
             "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
             "cost_usd": cost_of(self.spent, self._rates),
-            "drift_steps": sum(bool(step["drift"]) for step in steps),
+            "drift_steps": sum(bool(step["belief_errors"]) for step in steps),
             "checked_steps": sum(bool(step["truth"]) for step in steps),
             **memory_counts(steps),
             **decision_counts(self.state.get("decisions", [])),
@@ -282,7 +282,7 @@ class Recorder:
 
 def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:
     """What is written of an episode that could not even begin, or was given up."""
-    recorder = Recorder(job, truth=False, rates=rates)
+    recorder = EpisodeRecorder(job, truth=False, rates=rates)
     recorder.fail(error)
     return recorder.result()
 
@@ -301,7 +301,7 @@ async def play_job(
     Once the budget is spent no further call is made: the episode waits, and whoever holds the
     ``meter`` too stops the run.
     """
-    recorder = Recorder(job, truth, rates, meter, spent)
+    recorder = EpisodeRecorder(job, truth, rates, meter, spent)
     begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.carried:
         begin["carried"] = dict(job.carried)

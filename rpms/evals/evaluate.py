@@ -18,7 +18,14 @@ from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.learning_splits import default_split
 from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.progress import Watch, print_lines, say_places, show_bar, spending, standings
+from rpms.evals.progress import (
+    Watch,
+    print_error_places,
+    print_lines,
+    show_bar,
+    spending,
+    standings,
+)
 from rpms.evals.report import Report, read_report
 from rpms.evals.runner import RunSession, capacity_of, local_pool
 from rpms.evals.workers import RayPool
@@ -32,7 +39,7 @@ from rpms.prompts.examples import check_shown
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.output import open_console, quantity, tell
+from rpms.vocabulary.output import open_console, print_wrapped, quantity
 from rpms.vocabulary.turn import ERRORS
 
 
@@ -168,12 +175,14 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     console = open_console(stderr=True, quiet=not show)
     done, lines = run.progress.done, quantity(run.damaged, "damaged line")
     if show and done:
-        tell(f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr)
+        print_wrapped(
+            f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr
+        )
     if show and run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
-        tell(f"{out}: {missing}; --spread samples all types", sys.stderr)
+        print_wrapped(f"{out}: {missing}; --spread samples all types", sys.stderr)
     if show and run.damaged:
-        tell(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
+        print_wrapped(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
     try:
         if console.is_terminal:
             with show_bar(console, run.progress) as watch:
@@ -181,7 +190,7 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
         else:
             yield print_lines(console, run.progress)
     except KeyboardInterrupt:
-        tell(
+        print_wrapped(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
             f"in {out}. Run the same command again to go on.",
             file=sys.stderr,
@@ -189,15 +198,15 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
         raise
     finally:
         if show:
-            say_places(run.progress)
+            print_error_places(run.progress)
     if show and summary:
         total = run.progress.total
-        tell(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
-        tell(f"{spending(run.progress)} in this session")
+        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
+        print_wrapped(f"{spending(run.progress)} in this session")
     if strict:
         _complain(run, out)
     if show and summary:
-        tell(f"look into it: rpms report {out}")
+        print_wrapped(f"look into it: rpms report {out}")
 
 
 def _complain(run: RunSession, out: str) -> None:

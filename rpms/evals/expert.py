@@ -18,7 +18,7 @@ from typing import cast
 
 from rpms.envs import get_environment
 from rpms.evals.records import Step
-from rpms.guard.policy import serving_actions, veto
+from rpms.guard.policy import applicable_actions, veto
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
@@ -28,7 +28,7 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, refused_since
+from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, rejected_since
 
 NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False)
 TRIES = 20
@@ -53,7 +53,7 @@ def llm_call(state: EpisodeState) -> EpisodeState:
     vetoed = [
         decision["proposal"]
         for decision in state["decisions"]
-        if decision["step"] == step and decision["verdict"] == "asked_again"
+        if decision["step"] == step and decision["verdict"] == "retried"
     ]
     now = decision_point(state)._replace(repeated_here=(*played_here, *vetoed))
     best, reason = _choose(now, state["recalls"], context.rules)
@@ -62,14 +62,14 @@ def llm_call(state: EpisodeState) -> EpisodeState:
     if _may_err(state) and rng.random() < context.temperature:
         action = _mistake(state["env"], now, best, rng) or best
     elif rng.random() < 0.5:
-        action = _insisted(state) or best
+        action = _overridden(state) or best
     reply = _reply(reason, action, context.rules)
     thought, _ = read_reply(reply, ())
     update = EpisodeState(reply=reply, thought=thought, action=action, usage=NOTHING)
     if action != best:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
     elif reason == LOST:
-        update["decisions"] = [_decision(step, best, "insisted", LOST, action)]
+        update["decisions"] = [_decision(step, best, "overridden", LOST, action)]
     if context.guard == "off":  # else the guard notes what it lets through
         update["played_in"] = {**state["played_in"], here: [*played_here, action]}
     return update
@@ -95,7 +95,7 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         here = fingerprint(belief)
         no_effect = [*no_effect, history[-1]["action"]] if here == before else []
         sub_goal = world.sub_goal(goal, belief, history)
-        refused = {turn["action"] for turn in refused_since(history, no_effect)}
+        refused = {turn["action"] for turn in rejected_since(history, no_effect)}
         now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
         # A log of an old version has memories without what they advise here.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
@@ -124,13 +124,13 @@ def _reply(reason: str, action: str, rules: bool) -> str:
 
 def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: str) -> Decision:
     return Decision(
-        step=step, proposal=proposal, verdict=verdict, rule="", reason=reason, mend="",
+        step=step, proposal=proposal, verdict=verdict, rule="", reason=reason, repair="",
         played=played,
     )  # fmt: skip
 
 
 def _choose(now: DecisionPoint, recalls: Sequence[Recall], rules: bool) -> tuple[str, str]:
-    choices = serving_actions(now)
+    choices = applicable_actions(now)
     if not choices:
         return now.manual.domain.idle or "look around", LOST
     best = choices[0]
@@ -145,7 +145,7 @@ def _may_err(state: EpisodeState) -> bool:
     return bool(state["history"]) and not {MISTAKE, LOST} & {*last}
 
 
-def _insisted(state: EpisodeState) -> str:
+def _overridden(state: EpisodeState) -> str:
     """The mistake just made, if it was refused: that is what players repeat, up to a point."""
     mistakes = [d for d in state["decisions"] if d["reason"] == MISTAKE]
     turns = state["history"][-DEEP:]
@@ -191,7 +191,7 @@ def _of_sort(env: str, now: DecisionPoint, parameter: str) -> list[str]:
     belief = now.belief
     noted = [name for name, facts in belief["flags"].items()
              if f"a {parameter}" in facts.split(", ")]  # fmt: skip
-    parts = [name for role, name in get_environment(env).players(belief).items()
+    parts = [name for role, name in get_environment(env).role_names(belief).items()
              if parameter in role.split()]  # fmt: skip
     words = now.manual.domain.categories.get(f"{parameter}s", [])
     return list(dict.fromkeys([*noted, *parts, *words]))
@@ -206,7 +206,7 @@ def _wrong_answers(now: DecisionPoint, right: str) -> list[str]:
     for thing in dict.fromkeys(now.belief["visible"]):
         other = {**names, rule.verified: thing}
         conditions = map(parse_predicate, rule.verified_when)
-        is_answer = all(evaluate(c, now.belief, now.manual.world, other) for c in conditions)
+        is_answer = all(evaluate(c, now.belief, now.manual.facts, other) for c in conditions)
         action = rule.syntax.format(**other)
         if action != right and is_answer and forbidden_by(now.manual, action, now.goal) is None:
             wrong.append(action)

@@ -54,7 +54,7 @@ class Written(NamedTuple):
     short: Mapping[str, int] = {}
 
 
-class Decided(NamedTuple):
+class DecidedStep(NamedTuple):
     """One prompt and its reply; a reply that is no ``target`` is there to be recovered from."""
 
     step: int
@@ -67,7 +67,7 @@ class Lesson(NamedTuple):
     """One episode to learn from, with what it was."""
 
     about: Mapping[str, Any]
-    decisions: Sequence[Decided]
+    decisions: Sequence[DecidedStep]
     won: bool
 
 
@@ -85,7 +85,7 @@ def lesson_of(
         sound = bool(step["action"]) and (player == EXPERT or not step["failed"])
         if prompt and step["reply"]:
             target = sound and verdicts <= {"accepted"}
-            decisions.append(Decided(step["step"], prompt, step["reply"], target))
+            decisions.append(DecidedStep(step["step"], prompt, step["reply"], target))
     return Lesson(_about(episode, env, split, player), decisions, episode.success)
 
 
@@ -94,7 +94,7 @@ def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str
     goal = get_environment(env).parse_goal(episode.goal)
     replies = corrections(env, goal, log["steps"])
     prompts = ((step["step"], prompt_of(log, step), reply) for step, reply in replies)
-    decisions = [Decided(*decision) for decision in prompts if decision[1]]
+    decisions = [DecidedStep(*decision) for decision in prompts if decision[1]]
     return Lesson(_about(episode, env, split, EXPERT), decisions, won=True)
 
 
@@ -124,7 +124,7 @@ def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[tuple[Document
         yield {"messages": messages}, {**lesson.about, "step": decision.step}
 
 
-def _conversation(decisions: Sequence[Decided]) -> list[Document]:
+def _conversation(decisions: Sequence[DecidedStep]) -> list[Document]:
     """The first prompt, then each reply and what came next as the newest message of a prompt."""
     messages = _unlearned(decisions[0].prompt)
     for number, decision in enumerate(decisions):
@@ -141,7 +141,7 @@ def _unlearned(prompt: Sequence[Message]) -> list[Document]:
     ]
 
 
-def _reply(decision: Decided) -> Document:
+def _reply(decision: DecidedStep) -> Document:
     return {"role": "assistant", "content": decision.reply, "weight": int(decision.target)}
 
 

@@ -77,7 +77,7 @@ class Frames:
 
     @cached_property
     def recalls(self) -> pd.DataFrame:
-        """One row for each memory recalled at a step, with its fate."""
+        """One row for each memory recalled at a step, with its outcome."""
         return self._of_steps(_recalls, COLUMNS["recalls"])
 
     @cached_property
@@ -135,7 +135,7 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         "rules_shown": len(shown_rules(step)),
         "recalled": len(step.get("recalls", [])),
         "memories_shown": len(in_prompt(step, run.settings(episode.condition))),
-        "drift": len(step["drift"]),
+        "belief_errors": len(step["belief_errors"]),
         **step["usage"],
     }
 

@@ -42,7 +42,7 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special
-from rpms.vocabulary.output import quantity, tell
+from rpms.vocabulary.output import print_wrapped, quantity
 from rpms.vocabulary.turn import EpisodeRecord
 
 # Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
@@ -254,7 +254,7 @@ def learn(
         _write([target], scribe, env, base, experience, manual, show)
         if failed := _name_failed(experience):
             ended = f"{quantity(failed, 'episode')} that ended in an error"
-            tell(f"rpms: left out: {ended}", file=sys.stderr)
+            print_wrapped(f"rpms: left out: {ended}", file=sys.stderr)
         return read_header(target)
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
@@ -311,12 +311,16 @@ def _write(
         if show:
             episodes = quantity(len(experience.records), "episode")
             entries = quantity(header.entries, "entry")
-            tell(f"{target}: {entries} ({counts}) from {episodes}{credit}")
+            print_wrapped(f"{target}: {entries} ({counts}) from {episodes}{credit}")
     if base.writer and not writer:
-        tell(f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr)
+        print_wrapped(
+            f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr
+        )
     if learned.unread:
         parts = quantity(learned.unread, "part")
-        tell(f"rpms: left out: {parts} of {writer}'s replies, of no readable form", file=sys.stderr)
+        print_wrapped(
+            f"rpms: left out: {parts} of {writer}'s replies, of no readable form", file=sys.stderr
+        )
 
 
 def _credit(method: MemoryMethod, writer: str) -> str:
@@ -344,7 +348,7 @@ def _name_failed(experience: Experience) -> int:
     """How many episodes taught nothing because the model or the simulator broke down in them."""
     if experience.damaged:
         lines = quantity(experience.damaged, "damaged line")
-        tell(f"rpms: left out: {lines} of runs", file=sys.stderr)
+        print_wrapped(f"rpms: left out: {lines} of runs", file=sys.stderr)
     for failure in experience.failed[:NAMED]:
-        tell(f"rpms: not learned from: {failure}", file=sys.stderr)
+        print_wrapped(f"rpms: not learned from: {failure}", file=sys.stderr)
     return len(experience.failed)

@@ -33,13 +33,13 @@ from rich.text import Text
 from rpms.evals.costs import Total
 from rpms.evals.records import Episode, JobKey
 from rpms.vocabulary.error_place import ErrorPlace
-from rpms.vocabulary.output import quantity, say, say_place
+from rpms.vocabulary.output import print_error_place, print_safe, quantity
 from rpms.vocabulary.safe_text import visible
 from rpms.vocabulary.turn import FailureMode
 
 
 @dataclass
-class Standing:
+class Tally:
     """Success so far of one condition; errors are kept apart from failures."""
 
     wins: int = 0
@@ -75,7 +75,7 @@ class RunProgress:
     spent_tokens: int = 0
     cost_usd: float | None = None
     cache_hits: int = 0
-    standings: dict[str, Standing] = field(default_factory=dict)
+    standings: dict[str, Tally] = field(default_factory=dict)
     history: list[Ended] = field(default_factory=list)
     hopeless: list[str] = field(default_factory=list)
     _tokens: int = 0
@@ -108,7 +108,7 @@ class RunProgress:
     def count(self, episode: Episode) -> None:
         """Count a task as done, in this session or in an earlier one."""
         self.done += 1
-        standing = self.standings.setdefault(episode.condition, Standing())
+        standing = self.standings.setdefault(episode.condition, Tally())
         if episode.is_error:
             standing.errors += 1
         else:
@@ -125,15 +125,15 @@ PLACES = 3
 """So many places where episodes broke off are shown."""
 
 
-def say_places(progress: RunProgress) -> None:
+def print_error_places(progress: RunProgress) -> None:
     """Each place where episodes broke off once, the most frequent first."""
     places = [ended.place for ended in progress.history if ended.place]
     known = {(place["file"], place["line"]): place for place in places}
     often = Counter((place["file"], place["line"]) for place in places)
     for where, count in often.most_common(PLACES):
-        say_place(known[where], f"{quantity(count, 'episode')} broke off")
+        print_error_place(known[where], f"{quantity(count, 'episode')} broke off")
     if (more := len(known) - PLACES) > 0:
-        say(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
+        print_safe(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
 
 
 class RunBar(Progress):

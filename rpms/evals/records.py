@@ -26,7 +26,13 @@ from typing_extensions import TypedDict, get_type_hints, is_typeddict
 from rpms.vocabulary.context import OLD_GUARDS, RENAMED, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
-from rpms.vocabulary.turn import ERRORS, EpisodeRecord, FailureMode, RecordedTurn, repeated_refusals
+from rpms.vocabulary.turn import (
+    ERRORS,
+    EpisodeRecord,
+    FailureMode,
+    RecordedTurn,
+    repeated_rejections,
+)
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -224,9 +230,9 @@ class Episode(BaseModel):
     dropped_budget: Count = 0
     warned: Count = 0
     proposals: Count = 0
-    asked_again: Count = 0
+    retried: Count = 0
     replaced: Count = 0
-    fell_back: Count = 0
+    fallback: Count = 0
     insisted: Count = 0
     vetoes: dict[str, Count] = {}
     foretold: dict[str, list[Count]] = {}
@@ -244,7 +250,7 @@ class Episode(BaseModel):
     def _counts_repeats(cls, line: Any) -> Any:
         if not isinstance(line, dict) or not isinstance(line.get("history"), list):
             return line
-        return {**line, "repeated": repeated_refusals(line["history"])}
+        return {**line, "repeated": repeated_rejections(line["history"])}
 
     @property
     def key(self) -> JobKey:
@@ -303,7 +309,7 @@ class StepRecall(TypedDict):
 
 
 class StepDecision(TypedDict):
-    """Of a proposal and its fate (``vocabulary/turn.py``), what every version wrote."""
+    """Of a proposal and its outcome (``vocabulary/turn.py``), what every version wrote."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -375,7 +381,7 @@ class Step(TypedDict):
     lacked: NotRequired[str]
     rules: NotRequired[dict[str, list[str | StepSituation]]]
     recalls: NotRequired[list[StepRecall]]
-    unlisted: NotRequired[dict[str, Count]]
+    truncated: NotRequired[dict[str, Count]]
     prompt: NotRequired[list[tuple[str, Count]]]
     knowledge_tokens: NotRequired[Count]
     dropped_turns: NotRequired[Count]

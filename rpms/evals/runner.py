@@ -13,7 +13,7 @@ from typing import Any
 
 from rpms.envs import Task, get_environment
 from rpms.evals.costs import NO_LIMIT, Budget, Meter, Tokens, spent_before
-from rpms.evals.episode import EpisodeResult, Recorder, never_played
+from rpms.evals.episode import EpisodeRecorder, EpisodeResult, never_played
 from rpms.evals.manifest import (
     arm_label,
     commit,
@@ -23,11 +23,11 @@ from rpms.evals.manifest import (
     relabelled,
 )
 from rpms.evals.plan import Job, RunPlan, remaining
-from rpms.evals.progress import FlightNotes, RunProgress, Standing, Watch
+from rpms.evals.progress import FlightNotes, RunProgress, Tally, Watch
 from rpms.evals.protocol_card import types_missing
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
 from rpms.evals.run_folder import RunWriter
-from rpms.evals.workers import Event, InlinePool, Pool, ProcessPool, WorkerSettings
+from rpms.evals.workers import InlinePool, Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -99,7 +99,7 @@ class Dispatcher:
     def _is_suspect(self, key: JobKey) -> bool:
         return self._lost[key] >= ALONE_AFTER
 
-    def _handle(self, event: Event) -> Iterator[Played]:
+    def _handle(self, event: WorkerEvent) -> Iterator[Played]:
         if event.result is None:
             yield from self._bury(event)
             return
@@ -107,7 +107,7 @@ class Dispatcher:
         if event.key in self._held[event.worker]:
             yield self._held[event.worker].pop(event.key), event.result
 
-    def _bury(self, event: Event) -> Iterator[Played]:
+    def _bury(self, event: WorkerEvent) -> Iterator[Played]:
         """A worker died: its episodes are played again by others, but not for ever."""
         orphans = self._held[event.worker]
         self._held[event.worker] = {}
@@ -146,7 +146,7 @@ class RunSession:
             raise
         self.jobs, settled = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
-        standings = {label: Standing() for label in plan.conditions}
+        standings = {label: Tally() for label in plan.conditions}
         self.types_missing = types_missing(self._manifest)
         self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
         for episode in settled:
@@ -234,7 +234,7 @@ def join_run(
     folder: Path,
     task: Task,
     context: RunContext,
-    ended: Recorder,
+    ended: EpisodeRecorder,
     *,
     repeat: int = 0,
     name: str = "",

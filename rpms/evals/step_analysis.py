@@ -42,7 +42,7 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth
-from rpms.vocabulary.recall import FATES, Recall
+from rpms.vocabulary.recall import RECALL_OUTCOMES, Recall
 from rpms.vocabulary.turn import ERRORS, Decision, FailureMode
 
 Step = Mapping[str, Any]
@@ -53,7 +53,7 @@ KNOWN_ACTION = "known action"
 _VERDICTS: dict[str, Verdict] = {"holds": "kept", "fails": "broken", "unknown": "unsure"}
 
 
-class Judgement(NamedTuple):
+class StepJudgement(NamedTuple):
     """One rule on one proposal."""
 
     rule: str
@@ -66,28 +66,28 @@ def judging_manual(env: str, settings: Mapping[str, Any]) -> Manual:
     return load_manual(env, known["rules_dir"], known["without_rules"])
 
 
-def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[Judgement]:
+def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[StepJudgement]:
     """Every rule that speaks of a proposal; none where no action could be read."""
     if not proposal:
         return []
-    if belief["asked"]:
+    if belief["disambiguation"]:
         # A request was asked back: the number of a choice is the one answer there is a rule for.
-        rule, meant = manual.environment.asked_back.rule, proposal in belief["asked"]
-        answer = [Judgement(rule, "kept" if meant else "broken")] if rule else []
+        rule, meant = manual.environment.disambiguation.rule, proposal in belief["disambiguation"]
+        answer = [StepJudgement(rule, "kept" if meant else "broken")] if rule else []
         if meant:
-            return [Judgement(KNOWN_ACTION, "kept"), *answer]
-        return [*answer, *judge(manual, proposal, {**belief, "asked": {}}, goal)]
+            return [StepJudgement(KNOWN_ACTION, "kept"), *answer]
+        return [*answer, *judge(manual, proposal, {**belief, "disambiguation": {}}, goal)]
     diagnosis = check_action(manual, proposal, belief)
     if diagnosis.verdict == "no_such_action":
-        return [Judgement(KNOWN_ACTION, "broken")]
-    judgements = [Judgement(KNOWN_ACTION, "kept")]
-    judgements.append(Judgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
+        return [StepJudgement(KNOWN_ACTION, "broken")]
+    judgements = [StepJudgement(KNOWN_ACTION, "kept")]
+    judgements.append(StepJudgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
     hits: dict[str, bool] = {}
     for rule, hit in spoken_of(manual, proposal, goal):
         hits[rule] = hits.get(rule, False) or hit
     return [
         *judgements,
-        *(Judgement(rule, "broken" if hit else "kept") for rule, hit in hits.items()),
+        *(StepJudgement(rule, "broken" if hit else "kept") for rule, hit in hits.items()),
     ]
 
 
@@ -154,7 +154,7 @@ def kind_of_failure(
     if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):
         return "ignored"
     matched = match_action(manual, action)
-    allowed = matched and Judgement(matched[0].id, "kept") in judged and matched[0].id in shown
+    allowed = matched and StepJudgement(matched[0].id, "kept") in judged and matched[0].id in shown
     return "wrong" if True in advice or (refused and allowed) else "missing"
 
 
@@ -177,7 +177,7 @@ def _needs_hold(entry: Mapping[str, Any], step: Mapping[str, Any], manual: Manua
     if matched is None or not entry.get("uses") or not entry["preconditions"]:
         return None
     needs = [parse_predicate(text) for text in entry["preconditions"]]
-    truths = [evaluate(need, step["belief"], manual.world, matched[1]) for need in needs]
+    truths = [evaluate(need, step["belief"], manual.facts, matched[1]) for need in needs]
     return False if False in truths else None if None in truths else True
 
 
@@ -230,20 +230,20 @@ def source_type(entry: Mapping[str, Any], read_type: Callable[[str], str]) -> st
     return str(entry.get("source") or ANY_GOAL)
 
 
-def fate_field(fate: str) -> str:
-    """The field of an episode's line that counts a fate."""
-    return f"dropped_{fate.replace(' ', '_')}"
+def outcome_field(outcome: str) -> str:
+    """The field of an episode's line that counts a outcome."""
+    return f"dropped_{outcome.replace(' ', '_')}"
 
 
 def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """What became of the candidates, summed over the steps: the fates add up to ``recalled``."""
+    """What became of the candidates, summed over the steps: the outcomes add up to ``recalled``."""
     recalls: list[Recall] = [recall for step in steps for recall in step.get("recalls", [])]
-    fates = Counter(str(recall["dropped_by"]) for recall in recalls)
+    outcomes = Counter(str(recall["dropped_by"]) for recall in recalls)
     for step in steps:
-        fates.update(step.get("unlisted", {}))
-    dropped = {fate_field(fate): fates[fate] for fate in FATES if fate}
+        outcomes.update(step.get("truncated", {}))
+    dropped = {outcome_field(outcome): outcomes[outcome] for outcome in RECALL_OUTCOMES if outcome}
     warned = sum(bool(recall["warning"]) for recall in recalls if not recall["dropped_by"])
-    return {"recalled": fates.total(), **dropped, "warned": warned}
+    return {"recalled": outcomes.total(), **dropped, "warned": warned}
 
 
 def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
@@ -252,18 +252,18 @@ def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
     rules = Counter(decision["rule"] or "procedure" for decision in decisions if decision["reason"])
     return {
         "proposals": len(decisions),
-        "asked_again": verdicts["asked_again"],
+        "retries": verdicts["retried"],
         "replaced": verdicts["replaced"],
-        "fell_back": verdicts["fell_back"],
-        "insisted": verdicts["insisted"],
+        "fallback": verdicts["fallback"],
+        "overridden": verdicts["overridden"],
         "vetoes": dict(sorted(rules.items())),
     }
 
 
 UNKNOWN = "not recorded"
 CAUSES = (
-    "wrong", "repeated refusal", "drift", "undone", "in circles", "missed sub-goal", "out of steps",
-    "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
+    "wrong", "repeated refusal", "belief_errors", "undone", "in circles", "missed sub-goal",
+    "out of steps", "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
 )  # fmt: skip
 """In the order of the tables; a wrong last action is called by its name, as ``wrong focus``."""
 LATE = 4
@@ -329,7 +329,12 @@ def _stuck(steps: Sequence[Step], manual: Manual) -> Cause:
     best = max(map(_progress, steps))
     since = next(i for i, step in enumerate(steps) if _progress(step) == best)
     after = steps[since:]
-    causes = [*_refusals(after), *_drifts(after), *_undone(after, best), *_circles(after, manual)]
+    causes = [
+        *_refusals(after),
+        *_belief_errors(after),
+        *_undone(after, best),
+        *_circles(after, manual),
+    ]
     kind, step, text = min(causes or [_missed(steps, since)], key=lambda cause: cause.step)
     last = steps[-1]["sub_goal"]
     goal = " ".join(filter(None, (last["name"].replace("_", " "), last["target"])))
@@ -351,11 +356,11 @@ def _refusals(after: Sequence[Step]) -> Iterator[Cause]:
             return
 
 
-def _drifts(after: Sequence[Step]) -> Iterator[Cause]:
+def _belief_errors(after: Sequence[Step]) -> Iterator[Cause]:
     for step in after:
-        if step["drift"]:
+        if step["belief_errors"]:
             text = f"the belief was wrong at step {step['step']}: {step['drift'][0]}"
-            yield Cause("drift", step["step"], text)
+            yield Cause("belief_errors", step["step"], text)
             return
 
 

@@ -76,7 +76,7 @@ class WorkerSettings:
         return cls(replace(plan, tasks=[]), rates, meter)
 
 
-class Player:
+class EpisodeWorker:
     """Plays jobs on the running event loop, all of an arm through one graph."""
 
     def __init__(self, settings: WorkerSettings) -> None:
@@ -155,7 +155,7 @@ def serve(connection: Connection, settings: WorkerSettings) -> None:
 async def _serve(connection: Connection, settings: WorkerSettings) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
-    player = Player(settings)
+    worker = EpisodeWorker(settings)
     sending = threading.Lock()
     stopping = asyncio.Event()
     playing: set[asyncio.Task[None]] = set()
@@ -165,7 +165,7 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
             connection.send((job.key, result))
 
     async def play(job: Job) -> None:
-        result = await player.play(job)
+        result = await worker.play(job)
         await asyncio.to_thread(send, job, result)
 
     def accept(job: Job | None) -> None:
@@ -217,7 +217,7 @@ async def drop(playing: Iterable[asyncio.Task[Any]]) -> None:
 STOP_S = 5.0
 
 
-class Event(NamedTuple):
+class WorkerEvent(NamedTuple):
     """What a worker has to tell: a finished episode, or (with no result) its own death."""
 
     worker: int
@@ -245,7 +245,7 @@ class Pool(ABC):
         """Hand a job to a worker; a dead worker is reported by ``poll``, not here."""
 
     @abstractmethod
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         """Wait for events, at most this many seconds."""
 
     @abstractmethod
@@ -272,13 +272,13 @@ class ProcessPool(Pool):
         with suppress(OSError):  # it died; the closed pipe is found by poll
             self._workers[worker][1].send(job)
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         """Read whatever has arrived; a pipe that ends is a worker that died."""
         numbers = {id(connection): number for number, (_, connection) in self._workers.items()}
         ready = wait([connection for _, connection in self._workers.values()], timeout)
         return [self._read(numbers[id(connection)]) for connection in ready]
 
-    def _read(self, worker: int) -> Event:
+    def _read(self, worker: int) -> WorkerEvent:
         process, connection = self._workers[worker]
         try:
             key, result = connection.recv()
@@ -287,8 +287,10 @@ class ProcessPool(Pool):
             connection.close()
             process.kill()
             process.join()
-            return Event(worker, reason=f"worker process ended with exit code {process.exitcode}")
-        return Event(worker, key, result)
+            return WorkerEvent(
+                worker, reason=f"worker process ended with exit code {process.exitcode}"
+            )
+        return WorkerEvent(worker, key, result)
 
     def replace(self, worker: int) -> None:
         """Start a worker process under this number."""
@@ -332,21 +334,21 @@ class InlinePool(Pool):
         """The loop only runs while the pool is polled."""
         super().__init__(settings, 1)
         self._loop = _own_loop()
-        self._player = Player(settings)
+        self._player = EpisodeWorker(settings)
         self._playing: dict[asyncio.Task[EpisodeResult], JobKey] = {}
 
     def submit(self, worker: int, job: Job) -> None:
         """Begin the episode at the next poll."""
         self._playing[self._loop.create_task(self._player.play(job))] = job.key
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         """Play on until an episode ends or the time is over."""
         if not self._playing:
             return []
         done, _ = self._loop.run_until_complete(
             asyncio.wait(self._playing, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         )
-        return [Event(0, self._playing.pop(task), task.result()) for task in done]
+        return [WorkerEvent(0, self._playing.pop(task), task.result()) for task in done]
 
     def replace(self, worker: int) -> None:
         """This process does not die and go on."""
@@ -362,8 +364,8 @@ KNOCK_S = 5.0
 LOCAL = "local"
 
 
-class RayWorker(Player):
-    """What an actor runs: the same player that a worker process has."""
+class RayWorker(EpisodeWorker):
+    """What an actor runs: the same worker that a worker process has."""
 
     async def pid(self) -> int:
         """Answers as soon as the worker is up."""
@@ -399,7 +401,7 @@ class RayPool(Pool):
         """Ask the actor; its answer is waited for in ``poll``."""
         self._pending[self._actors[worker].play.remote(job)] = (worker, job.key)
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         """Collect answers; an actor that cannot answer any more is reported once."""
         if not self._pending:
             return []
@@ -408,12 +410,12 @@ class RayPool(Pool):
         for ref in ready:
             worker, key = self._pending.pop(ref)
             try:
-                events.append(Event(worker, key, self._ray.get(ref)))
+                events.append(WorkerEvent(worker, key, self._ray.get(ref)))
             except self._ray.exceptions.RayError as error:
                 self._pending = {r: at for r, at in self._pending.items() if at[0] != worker}
                 with suppress(Exception):  # it may be half alive
                     self._ray.kill(self._actors.pop(worker))
-                events.append(Event(worker, reason=f"Ray worker died: {_first(error)}"))
+                events.append(WorkerEvent(worker, reason=f"Ray worker died: {_first(error)}"))
         return events
 
     def replace(self, worker: int) -> None:

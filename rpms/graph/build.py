@@ -136,7 +136,7 @@ def after_llm(state: Junction) -> Literal["action_arbitration", "env_step", "__e
 
 def after_action(state: Junction) -> Literal["llm_call", "env_step"]:
     """A vetoed action goes back to the model, as often as the stage before decides."""
-    return "llm_call" if state["decisions"][-1]["verdict"] == "asked_again" else "env_step"
+    return "llm_call" if state["decisions"][-1]["verdict"] == "retried" else "env_step"
 
 
 def after_step(state: Junction) -> Literal["belief_update", "__end__"]:

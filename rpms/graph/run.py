@@ -29,7 +29,7 @@ class StepEvent(TypedDict):
     memories: int
     dropped: int
     recalls: list[Recall]
-    unlisted: dict[str, int]
+    truncated: dict[str, int]
     knowledge_tokens: int
     decisions: list[Decision]
 
@@ -119,13 +119,19 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
-    world = {name: options[name] for name in ("env", "split") if name in options}
+    given = cast(dict[str, Any], options)
+    world = {name: given[name] for name in ("env", "split") if name in given}
     context = settings(options.get("context"))
     config: dict[str, Any] = {**(options.get("config") or {})}
     # Traces are found by these.
     config["tags"] = [context.name, *(config.get("tags") or ())]
-    labels: dict[str, Any] = {"task": task, **world, "condition": context.name, "model": context.model}
-    config["metadata"] = labels | dict[str, Any](config.get("metadata") or {})
+    labels: dict[str, Any] = {
+        **world,
+        "task": task,
+        "condition": context.name,
+        "model": context.model,
+    }
+    config["metadata"] = {**labels, **config.get("metadata", {})}
     return app or build_graph(model=model), {
         "input": {"task": task, **world},
         "config": config,

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from rpms.guard.conversation import DECISION, Desk, Memory, decision_of
+from rpms.guard.conversation import DECISION, Conversations, ConversationState, decision_of
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume
 from rpms.guard.tools import Unknown, is_allowed
 from rpms.vocabulary.calls import Call
@@ -52,7 +52,7 @@ class AuditedCall(NamedTuple):
 
 
 def audit_conversation(
-    desk: Desk,
+    desk: Conversations,
     messages: Sequence[AnyMessage],
     unknown: Unknown = "refuse",
     defaults: Defaults = MappingProxyType({}),
@@ -116,8 +116,8 @@ def _answers(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage | N
 
 
 def _judge(
-    desk: Desk,
-    memory: Memory,
+    desk: Conversations,
+    memory: ConversationState,
     call: Call,
     running: Sequence[Call],
     unknown: Unknown,
@@ -140,10 +140,10 @@ def _judge(
 
 
 def _judgements(
-    desk: Desk, memory: Memory, call: Call, running: Sequence[Call]
+    desk: Conversations, memory: ConversationState, call: Call, running: Sequence[Call]
 ) -> Iterator[Judgement]:
     """What each rule that a call is against makes of it, the strictest first."""
-    states: list[tuple[Memory, Sequence[Call]]] = [(memory, running)]
+    states: list[tuple[ConversationState, Sequence[Call]]] = [(memory, running)]
     if running:  # they have run, so that it is also judged as if that were seen
         later = assume(desk.manual, running, memory["belief"])
         states.append(({**memory, "belief": later}, ()))

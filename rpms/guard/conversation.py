@@ -30,7 +30,7 @@ FAILED = "if the call that failed took effect all the same"
 BESIDE = "once the calls before it in this reply have taken effect"
 
 
-class Memory(TypedDict):
+class ConversationState(TypedDict):
     """What is known of a conversation so far.
 
     Attributes:
@@ -52,31 +52,31 @@ class Memory(TypedDict):
     broken: str
 
 
-class Desk(NamedTuple):
+class Conversations(NamedTuple):
     """A world and its manual: all that reading a conversation and judging its calls needs."""
 
     world: GuardedWorld
     manual: Manual
 
     @classmethod
-    def open(cls, world: GuardedWorld, rules: str | Path = "") -> Desk:
+    def open(cls, world: GuardedWorld, rules: str | Path = "") -> Conversations:
         """A world with its manual, over which a folder of ``rules`` may be laid."""
         own, over = Path(world.rules), Path(rules) if rules else None
         manual = read_manual(own)
         return cls(world, sound_manual(overlay(manual, over) if over else manual, own, over))
 
-    def begin(self) -> Memory:
+    def begin(self) -> ConversationState:
         """Nothing was said yet."""
-        return Memory(
+        return ConversationState(
             belief=empty_belief(), worst=None, goal=None, read=[], open=[], reply="", broken=""
         )
 
     def read(
         self,
-        memory: Memory,
+        memory: ConversationState,
         messages: Sequence[AnyMessage],
         taken: Collection[tuple[str, str]] = (),
-    ) -> Memory:
+    ) -> ConversationState:
         """The memory with every message that is not in it yet.
 
         Answers to calls that were ``taken``, by the reply's id and their own, are in it already.
@@ -116,8 +116,8 @@ class Desk(NamedTuple):
         return rule is not None and bool(rule.outcomes)
 
     def _take_changes(
-        self, memory: Memory, changes: Sequence[tuple[str, Call, ToolMessage]]
-    ) -> Memory:
+        self, memory: ConversationState, changes: Sequence[tuple[str, Call, ToolMessage]]
+    ) -> ConversationState:
         for known, call, answer in changes:
             memory = {**self.take(memory, call, answer), "read": [*memory["read"], known]}
         ran = [carried_out(call, answer) for _, call, answer in reversed(changes)]
@@ -125,13 +125,15 @@ class Desk(NamedTuple):
             memory = self.redo(memory, again)
         return memory
 
-    def redo(self, memory: Memory, calls: Sequence[Call]) -> Memory:
+    def redo(self, memory: ConversationState, calls: Sequence[Call]) -> ConversationState:
         """The memory if these calls, which are in it already, were the last to take effect."""
         again = assume(self.manual, calls, memory["worst"] or memory["belief"])
         again["calls"] = (memory["worst"] or memory["belief"])["calls"]
         return {**memory, "worst": None if again == memory["belief"] else again}
 
-    def settle(self, memory: Memory, besides: Sequence[tuple[str, Call]] = ()) -> Memory:
+    def settle(
+        self, memory: ConversationState, besides: Sequence[tuple[str, Call]] = ()
+    ) -> ConversationState:
         """The memory once a reply is over: answers may have been removed before they were read.
 
         Calls that were carried out ``besides``, each with its id, have no answers.
@@ -144,7 +146,7 @@ class Desk(NamedTuple):
             worst = assume(self.manual, lost, worst or memory["belief"])
         return {**memory, "worst": worst, "open": []}
 
-    def _hear(self, memory: Memory, text: str) -> Memory:
+    def _hear(self, memory: ConversationState, text: str) -> ConversationState:
         """What a message says that does not state a goal is left to the agent."""
         belief, goal = memory["belief"], memory["goal"]
         try:
@@ -156,14 +158,16 @@ class Desk(NamedTuple):
             return _broken(memory, "a message", error)
         return {**memory, "belief": belief, "goal": goal}
 
-    def take(self, memory: Memory, call: Call, answer: ToolMessage) -> Memory:
+    def take(self, memory: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
         """The memory after an answer; one that cannot be read breaks it."""
         try:
             return self._take(memory, call, answer)
         except Exception as error:
             return _broken(memory, f"the answer of {call.tool}", error)
 
-    def _take(self, memory: Memory, call: Call, answer: ToolMessage) -> Memory:
+    def _take(
+        self, memory: ConversationState, call: Call, answer: ToolMessage
+    ) -> ConversationState:
         """A call that ended in an exception may have taken effect all the same.
 
         Only an answer that tells otherwise ends that doubt.
@@ -185,7 +189,7 @@ class Desk(NamedTuple):
 
     def judge(
         self,
-        memory: Memory,
+        memory: ConversationState,
         call: Call,
         running: Sequence[Call] = (),
         allowed: Collection[str] = (),
@@ -211,7 +215,7 @@ class Desk(NamedTuple):
                 return Judgement("refuse", against.rule, reason)
         return judgement
 
-    def passing(self, memory: Memory, calls: Iterable[Call]) -> list[Call]:
+    def passing(self, memory: ConversationState, calls: Iterable[Call]) -> list[Call]:
         """Those of a reply's calls that are not refused, each judged after the ones before it."""
         running: list[Call] = []
         for call in calls:
@@ -220,7 +224,7 @@ class Desk(NamedTuple):
         return running
 
 
-def _broken(memory: Memory, what: str, error: Exception) -> Memory:
+def _broken(memory: ConversationState, what: str, error: Exception) -> ConversationState:
     """A world's own code may raise anything: from then on nothing is certain."""
     reason = f"{what} could not be read ({type(error).__name__}: {error})"
     return {**memory, "broken": reason}

@@ -18,7 +18,14 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
-from rpms.rules.predicates import Predicate, World, evaluate, is_open, may_hold, parse_predicate
+from rpms.rules.predicates import (
+    Predicate,
+    StaticFacts,
+    evaluate,
+    is_open,
+    may_hold,
+    parse_predicate,
+)
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidding
 from rpms.rules.values import ABSENT, plain
@@ -180,13 +187,13 @@ def violations(
     This is the decision: our own graph asks it about the actions that a model writes, ``judge``
     about tool calls.
     """
-    if manual.knows(rule) and not _met(rule.needs, belief, manual.world, bindings):
+    if manual.knows(rule) and not _met(rule.needs, belief, manual.facts, bindings):
         yield from _unmet(manual, rule.id, rule.on_violation, rule.needs, bindings, belief)
     for demand in manual.policy.get(rule.name, ()):
         applies = not demand.conditions or all(
-            may_hold(each, belief, manual.world, bindings) for each in demand.conditions
+            may_hold(each, belief, manual.facts, bindings) for each in demand.conditions
         )
-        if applies and not _met(demand.demands, belief, manual.world, bindings):
+        if applies and not _met(demand.demands, belief, manual.facts, bindings):
             needs, said = demand.demands, demand.text.rstrip(".")
             for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
                 yield found._replace(reason=f"{found.reason} ({said})") if said else found
@@ -197,11 +204,11 @@ def violations(
 
 
 def _met(
-    needs: Sequence[Predicate], belief: Belief, world: World, bindings: Mapping[str, Any]
+    needs: Sequence[Predicate], belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Whether all are known to hold, as is usual: nothing has to be put into words then."""
     for each in needs:  # noqa: SIM110 (a generator costs as much as a comparison)
-        if evaluate(each, belief, world, bindings) is not True:
+        if evaluate(each, belief, facts, bindings) is not True:
             return False
     return True
 
@@ -218,7 +225,7 @@ def _unmet(
     if diagnosis.violated:
         lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
         uninformed = not any(_undone(manual, each) for each in lacking) and all(
-            is_open(each, belief, manual.world, bindings) for each in lacking
+            is_open(each, belief, manual.facts, bindings) for each in lacking
         )
         yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from rpms.guard.conversation import Desk, Memory
+from rpms.guard.conversation import Conversations, ConversationState
 from rpms.guard.decision import bind
 from rpms.rules import Manual
 from rpms.rules.check import Problem
@@ -26,7 +26,7 @@ UNTESTED = ("becomes", "changed")
 EnforcedRule = ActionRule | PolicyRule | Forbidden
 
 
-def example_problems(desk: Desk) -> Iterator[Problem]:
+def example_problems(desk: Conversations) -> Iterator[Problem]:
     """Every example that does not come out as it says.
 
     It is judged by the rule that it stands in, whatever others say: a new rule does not break the
@@ -75,7 +75,9 @@ def _slip(field: str, known: Collection[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else ""
 
 
-def _run(desk: Desk, rule: EnforcedRule, example: Example, others: set[str], refused: bool) -> str:
+def _run(
+    desk: Conversations, rule: EnforcedRule, example: Example, others: set[str], refused: bool
+) -> str:
     """What is wrong with an example."""
     tools = _tools(rule)
     if not example.tool and len(tools) > 1:
@@ -93,7 +95,7 @@ def _run(desk: Desk, rule: EnforcedRule, example: Example, others: set[str], ref
     facts = [_as_effect(parse_predicate(text)) for text in example.facts]
     apply_effects(desk.manual, facts, bindings, belief)
     for fact in facts:
-        if fact.name not in UNTESTED and not evaluate(fact, belief, desk.manual.world, bindings):
+        if fact.name not in UNTESTED and not evaluate(fact, belief, desk.manual.facts, bindings):
             advice = "write an effect, such as 'becomes(order.total, 50)'"
             return f"the fact '{fact}' cannot be made true; {advice}"
     judgement = desk.judge({**memory, "belief": belief}, call, (), others)
@@ -122,7 +124,7 @@ def _unknown(manual: Manual, call: Call) -> str:
     return ""
 
 
-def _at(desk: Desk, now: str) -> Desk:
+def _at(desk: Conversations, now: str) -> Conversations:
     """The same desk at another time."""
     if not now:
         return desk
@@ -133,7 +135,7 @@ def _at(desk: Desk, now: str) -> Desk:
     )
 
 
-def _before(desk: Desk, rule: EnforcedRule, example: Example) -> Memory:
+def _before(desk: Conversations, rule: EnforcedRule, example: Example) -> ConversationState:
     """What is known when the call is made, from the goal and the answers before it."""
     memory = desk.begin()
     if example.goal:

@@ -26,7 +26,15 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from rpms.guard.answers import GuardedWorld
-from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, decision_of, pending
+from rpms.guard.conversation import (
+    DECISION,
+    Conversations,
+    ConversationState,
+    as_call,
+    before,
+    decision_of,
+    pending,
+)
 from rpms.guard.decision import Judgement, stricter
 from rpms.guard.protected import (
     Decided,
@@ -51,7 +59,7 @@ Handler = Callable[..., Any]
 class GuardState(AgentState[Any]):
     """An agent's state with what the guard knows of the conversation."""
 
-    guard: NotRequired[Annotated[Memory, PrivateStateAttr]]
+    guard: NotRequired[Annotated[ConversationState, PrivateStateAttr]]
 
 
 class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
@@ -89,7 +97,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         found: GuardedWorld = (
             import_module("rpms.envs").get_environment(world) if isinstance(world, str) else world
         )
-        self.desk = Desk.open(found, rules)
+        self.desk = Conversations.open(found, rules)
         if isinstance(unknown, str) and unknown not in ("refuse", "allow"):
             raise RpmsError(f"unknown={unknown!r}: give 'refuse', 'allow', or a list of tools")
         self.unknown, self.partial, self.retries = unknown, partial, retries
@@ -97,7 +105,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             rule.id for rule in _enforced(self.desk.manual) if rule.on_violation == "ask"
         }
         self._compared: set[frozenset[str]] = set()
-        self.runs: OrderedDict[str, list[Run]] = OrderedDict()
+        self.runs: OrderedDict[str, list[ReplyCalls]] = OrderedDict()
         self._intakes: dict[str, Intake] = {}
         self.lock = Lock()
 
@@ -160,7 +168,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             return gate.refusal
         return gate.note(await handler(gate.request))
 
-    def read(self, state: Any) -> Memory:
+    def read(self, state: Any) -> ConversationState:
         """What is known of the conversation, with answers that no model has seen yet."""
         return self.desk.read(state.get("guard") or self.desk.begin(), state["messages"])
 
@@ -178,7 +186,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def decide(
         self,
-        memory: Memory,
+        memory: ConversationState,
         call: Call,
         running: Sequence[Call],
         tool: Any = None,
@@ -226,24 +234,24 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         """
         return [run.call for run in self.runs.get(reply, ()) if run.id != call_id or run.over]
 
-    def let_through(self, reply: str, call_id: str, call: Call) -> Run:
+    def let_through(self, reply: str, call_id: str, call: Call) -> ReplyCalls:
         """Note that a call runs."""
-        run = Run(call_id, call)
+        run = ReplyCalls(call_id, call)
         self.runs[reply] = [*self.runs.get(reply, ()), run]
         if len(self.runs) > MOST_REPLIES:
             self.runs.popitem(last=False)
         return run
 
-    def call_off(self, reply: str, run: Run | None) -> None:
+    def call_off(self, reply: str, run: ReplyCalls | None) -> None:
         """Note that a call is not carried out after all."""
         self.runs[reply] = [each for each in self.runs.get(reply, ()) if each is not run]
 
-    def runs_besides(self, reply: str, run: Run | None, call_id: str) -> list[Call]:
+    def runs_besides(self, reply: str, run: ReplyCalls | None, call_id: str) -> list[Call]:
         """What else was carried out under the id of a call: a middleware may have repeated it."""
         runs = self.runs.get(reply, ())
         return [r.call for r in runs if r.id == call_id and r.over and r is not run]
 
-    def note_repeat(self, reply: str, run: Run) -> None:
+    def note_repeat(self, reply: str, run: ReplyCalls) -> None:
         """Write a call that was carried out again into the answer that it had before.
 
         A middleware may keep that answer, and another process go on with it.
@@ -279,7 +287,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         return unnoted
 
 
-class Run:
+class ReplyCalls:
     """A call that was let through; it is over once the tool has ended, if only by an exception."""
 
     def __init__(self, call_id: str, call: Call) -> None:
@@ -297,7 +305,7 @@ class JudgedGate:
         self.refusal: ToolMessage | None = None
         self.memory, self.reply = guard.desk.begin(), ""
         self.decided = Decided(self.call, self.call, Judgement("allow"))
-        self.run: Run | None = None
+        self.run: ReplyCalls | None = None
         self.entered = self.passed = self.rejected = False
 
     def judge(self) -> None:

@@ -25,7 +25,7 @@ from rpms.rules.conditions import (
     sought_kind,
 )
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
-from rpms.rules.schema import ActionRule, Service
+from rpms.rules.schema import ActionRule, ApplicableAction
 from rpms.rules.semantics import match_action
 from rpms.vocabulary.belief import copy_belief, in_order
 from rpms.vocabulary.naming import same_thing
@@ -42,7 +42,7 @@ class Veto(NamedTuple):
     reason: str
 
 
-def with_refusals(point: DecisionPoint) -> DecisionPoint:
+def with_rejections(point: DecisionPoint) -> DecisionPoint:
     """The same with what refusals have told: a walk that leads nowhere ends at this very spot.
 
     The belief itself takes nothing from a refusal, as in the paper.
@@ -50,8 +50,8 @@ def with_refusals(point: DecisionPoint) -> DecisionPoint:
     here = []
     for action in point.no_effect:
         matched = match_action(point.manual, action)
-        if matched and matched[0].refused_means_here and point.manual.knows(matched[0]):
-            here.append(matched[1][matched[0].refused_means_here])
+        if matched and matched[0].rejected_means_here and point.manual.knows(matched[0]):
+            here.append(matched[1][matched[0].rejected_means_here])
     if not here:
         return point
     belief = copy_belief(point.belief)
@@ -73,7 +73,7 @@ def veto(point: DecisionPoint, action: str) -> Veto | None:
 
 def _ruled_out(point: DecisionPoint, action: str) -> Veto | None:
     """What speaks against an action whatever the procedure has in mind."""
-    if action in point.belief["asked"]:
+    if action in point.belief["disambiguation"]:
         return None
     matched, principles = match_action(point.manual, action), point.manual.principles
     if matched is None and NO_SUCH_ACTION in principles:
@@ -101,7 +101,7 @@ def _unverified(point: DecisionPoint, action: str) -> Veto | None:
     with the `cup in inventory` that holds it. A phrase that stands for nothing known may mean it.
     """
     rule, names = match_action(point.manual, action) or (None, {})
-    served = point.manual.domain.serves
+    served = point.manual.domain.applicable
     if not (rule and rule.verified and point.manual.knows(rule) and served):
         return None
     conditions = map(parse_predicate, rule.verified_when)
@@ -125,17 +125,17 @@ def _plain(text: str) -> str:
     return re.sub(r"\b(?:an?|the) ", "", text)
 
 
-def serving_actions(point: DecisionPoint) -> list[Choice]:
+def applicable_actions(point: DecisionPoint) -> list[Choice]:
     """Every action that serves the current sub-goal and that nothing speaks against, best first.
 
     What is urgent comes before any sub-goal: while there is some of it, nothing else is offered.
     Where every action has been round a circle already, they are offered once more: one of them may
     have been left too early.
     """
-    if point.belief["asked"]:
-        rule = point.manual.environment.asked_back.rule
+    if point.belief["disambiguation"]:
+        rule = point.manual.environment.disambiguation.rule
         return [Choice(action=_meant(point), rule=rule, reason="your last command was ambiguous")]
-    point = with_refusals(point)
+    point = with_rejections(point)
     return _serving(point) or (
         _serving(point._replace(repeated_here=())) if point.repeated_here else []
     )
@@ -144,11 +144,11 @@ def serving_actions(point: DecisionPoint) -> list[Choice]:
 def _serving(point: DecisionPoint) -> list[Choice]:
     domain = point.manual.domain
     return _offer(point, domain.urgent) or _offer(
-        point, domain.serves.get(point.sub_goal["name"], [])
+        point, domain.applicable.get(point.sub_goal["name"], [])
     )
 
 
-def _offer(point: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
+def _offer(point: DecisionPoint, services: Sequence[ApplicableAction]) -> list[Choice]:
     choices: dict[str, Choice] = {}
     enough = False
     for service in services:
@@ -175,7 +175,7 @@ def _offer(point: DecisionPoint, services: Sequence[Service]) -> list[Choice]:
 
 def why_nothing(point: DecisionPoint) -> str:
     """What keeps each pattern of the sub-goal from being offered, for whoever writes a manual."""
-    services = point.manual.domain.serves.get(point.sub_goal["name"])
+    services = point.manual.domain.applicable.get(point.sub_goal["name"])
     if not services:
         return "nothing is listed under the name that the world's sub_goal() gives"
     obstacles = [f"{service.action}: {_obstacle(point, service)}" for service in services]
@@ -183,7 +183,7 @@ def why_nothing(point: DecisionPoint) -> str:
     return f"{'; '.join(obstacles)} (names in places, holding, visible, last_seen: {known})"
 
 
-def _obstacle(point: DecisionPoint, service: Service) -> str:
+def _obstacle(point: DecisionPoint, service: ApplicableAction) -> str:
     """What speaks against the first filling that is meant, else the condition that none fulfils."""
     rule = next(rule for rule in point.manual.actions if rule.name == service.action)
     conditions = [parse_predicate(text) for text in service.when]
@@ -201,7 +201,9 @@ def _obstacle(point: DecisionPoint, service: Service) -> str:
     return "its conditions hold of nothing together" if fillings else "there is nothing to fill in"
 
 
-def _fitting(point: DecisionPoint, service: Service, rule: ActionRule) -> list[dict[str, str]]:
+def _fitting(
+    point: DecisionPoint, service: ApplicableAction, rule: ActionRule
+) -> list[dict[str, str]]:
     """The fillings of a pattern, best first; only the likely places while any is left."""
     fitting = sorted(
         _fill(point, service, rule), key=lambda names: [*map(in_order, names.values())]
@@ -215,7 +217,7 @@ def _fitting(point: DecisionPoint, service: Service, rule: ActionRule) -> list[d
     return likely or fitting
 
 
-def _usual(point: DecisionPoint, service: Service, names: Mapping[str, str]) -> str:
+def _usual(point: DecisionPoint, service: ApplicableAction, names: Mapping[str, str]) -> str:
     """The line that speaks for a step of a search, or that there is none left."""
     sought, name = sought_kind(point, service.about), names[service.likely]
     localities = localities_of(point, sought)
@@ -225,7 +227,9 @@ def _usual(point: DecisionPoint, service: Service, names: Mapping[str, str]) -> 
     return f"{sought} was at none of its usual places" if localities else f"{sought} may be there"
 
 
-def _fill(point: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[dict[str, str]]:
+def _fill(
+    point: DecisionPoint, service: ApplicableAction, rule: ActionRule
+) -> Iterator[dict[str, str]]:
     """The bindings of a pattern's parameters under which its conditions hold.
 
     What concerns none or one of the parameters is settled before they are combined.
@@ -237,7 +241,7 @@ def _fill(point: DecisionPoint, service: Service, rule: ActionRule) -> Iterator[
         return [name for name in predicate.arguments if name in rule.parameters]
 
     def possible(predicate: Predicate, names: Mapping[str, str]) -> bool:
-        return evaluate(predicate, point.belief, point.manual.world, names) is not False
+        return evaluate(predicate, point.belief, point.manual.facts, names) is not False
 
     if not all(holds(point, condition, {}) for condition in conditions if not about(condition)):
         return
@@ -262,7 +266,7 @@ def nameable(point: DecisionPoint) -> list[str]:
     was ever seen.
     """
     belief = point.belief
-    named = [place for place in point.manual.world.connected if _told(point, place)]
+    named = [place for place in point.manual.facts.connected if _told(point, place)]
     things = [*belief["holding"], *belief["visible"], *belief["last_seen"]]
     return list(dict.fromkeys([*belief["places"], *named, *things]))
 
@@ -277,8 +281,8 @@ def _meant(point: DecisionPoint) -> str:
 
     The first of equals: where all are alike, the same one should be meant each time.
     """
-    belief, asked_back = point.belief, point.manual.environment.asked_back
-    places = {**belief["last_seen"], **dict.fromkeys(belief["holding"], asked_back.carried)}
-    facts = [asked_back.line.format(name=name, place=place) for name, place in places.items()]
-    lines = belief["asked"]
+    belief, disambiguation = point.belief, point.manual.environment.disambiguation
+    places = {**belief["last_seen"], **dict.fromkeys(belief["holding"], disambiguation.carried)}
+    facts = [disambiguation.line.format(name=name, place=place) for name, place in places.items()]
+    lines = belief["disambiguation"]
     return max(lines, key=lambda number: sum(fact in lines[number] for fact in facts))

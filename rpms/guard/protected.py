@@ -28,7 +28,14 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import ConfigDict, ValidationError
 
-from rpms.guard.conversation import DECISION, Desk, Memory, as_call, before, pending
+from rpms.guard.conversation import (
+    DECISION,
+    Conversations,
+    ConversationState,
+    as_call,
+    before,
+    pending,
+)
 from rpms.guard.decision import GUARD_FAILED, Judgement
 from rpms.guard.tools import arguments_of
 from rpms.vocabulary.calls import Call
@@ -262,7 +269,7 @@ def doubled(calls: Sequence[ToolCall], call_id: str) -> str:
     return ""
 
 
-Decide = Callable[[Memory, Call, Sequence[Call], Any, Callable[[str], int]], Decided]
+Decide = Callable[[ConversationState, Call, Sequence[Call], Any, Callable[[str], int]], Decided]
 
 
 class InRound(NamedTuple):
@@ -286,10 +293,10 @@ class Round:
         self.interrupt: GraphBubbleUp | None = None
 
 
-class Session:
+class ToolSession:
     """One conversation: what is known of it, and its calls."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ConversationState) -> None:
         self.memory, self.lock = memory, RLock()
         self.running: dict[tuple[str, str], Call] = {}
         # Of the node's last task, by the calls' ids; and all that are in the memory already.
@@ -303,10 +310,10 @@ class Session:
 class SessionGate:
     """Judges each call by the conversation that it belongs to."""
 
-    def __init__(self, desk: Desk, decide: Decide, tools: Sequence[BaseTool]) -> None:
+    def __init__(self, desk: Conversations, decide: Decide, tools: Sequence[BaseTool]) -> None:
         self.desk, self._decide, self._lock = desk, decide, RLock()
         self._tools = {tool.name: tool for tool in tools}
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ToolSession] = {}
 
     def enter(self, passage: Passage) -> Any:
         """Let a call pass that is right, whether or not those that are running take effect."""
@@ -332,7 +339,7 @@ class SessionGate:
             passage.started = len(session.changes)
             return None
 
-    def _judge(self, session: Session, passage: Passage) -> Decided:
+    def _judge(self, session: ToolSession, passage: Passage) -> Decided:
         reply, calls = pending(passage.messages)
         passage.key = (reply, passage.call_id) if passage.call_id else ("", str(uuid4()))
         if why := doubled(calls, passage.call_id):
@@ -364,14 +371,14 @@ class SessionGate:
         ]
         return self._alone(session, passage, beside)
 
-    def _alone(self, session: Session, passage: Passage, beside: Sequence[Call]) -> Decided:
+    def _alone(self, session: ToolSession, passage: Passage, beside: Sequence[Call]) -> Decided:
         running = [call for key, call in session.running.items() if key != passage.key]
         refused = session.refused.__getitem__
         return self._decide(
             session.memory, passage.call, [*running, *beside], passage.tool, refused
         )
 
-    def _decide_all(self, session: Session, calls: Sequence[ToolCall]) -> None:
+    def _decide_all(self, session: ToolSession, calls: Sequence[ToolCall]) -> None:
         running = [*session.running.values()]
         for call in calls:
             proposal, tool = as_call(call), self._tools.get(call["name"])
@@ -414,13 +421,13 @@ class SessionGate:
                     session.task, session.answers = passage.task, {}
                 session.answers[passage.call_id] = (passage.proposal, answer)
 
-    def _session(self, passage: Passage) -> Session:
+    def _session(self, passage: Passage) -> ToolSession:
         """The conversation of a thread, else of a graph's messages, else of all calls together."""
         messages = passage.messages
         name = passage.thread or (str(messages[0].id) if messages else "")
         with self._lock:
             if name not in self._sessions:
-                self._sessions[name] = Session(self.desk.begin())
+                self._sessions[name] = ToolSession(self.desk.begin())
             return self._sessions[name]
 
 

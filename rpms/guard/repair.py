@@ -85,7 +85,7 @@ def find_repair(
         return None
     if already_done(manual, action, belief):
         return Repair("done")
-    planner = Planner(manual, belief, goal)
+    planner = RepairPlanner(manual, belief, goal)
     if path := planner.path_to(action, ()):
         return Repair("first", tuple(path))
     for other in planner.to_the_same_end(action):
@@ -115,7 +115,7 @@ def repair_call(
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
         return ""
-    planner = Planner(manual, belief, goal)
+    planner = RepairPlanner(manual, belief, goal)
     for need in lacking:
         if need.name in WORDS:
             continue
@@ -156,7 +156,7 @@ class _Blank(str):
         return str(self) if self.startswith(BLANK) else super().__repr__()
 
 
-class Planner:
+class RepairPlanner:
     """Follows the needs of an action back to what can be done now."""
 
     def __init__(self, manual: Manual, belief: Belief, goal: GoalSpec | None = None) -> None:
@@ -189,11 +189,11 @@ class Planner:
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
-            named = need.name in ("in", "kind") and self.manual.world.unmoved
-            if is_evidence(need, self.manual.world) or named:
+            named = need.name in ("in", "kind") and self.manual.facts.unmoved
+            if is_evidence(need, self.manual.facts) or named:
                 continue
             if self.path_for(need, names, (action,)) is None and not self.withheld:
-                return in_words(need, names, self.manual.world)
+                return in_words(need, names, self.manual.facts)
         return ""
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
@@ -219,7 +219,7 @@ class Planner:
                     yield same
 
     def _truth(self, predicate: Predicate, names: Names) -> Truth:
-        return evaluate(predicate, self.belief, self.manual.world, names)
+        return evaluate(predicate, self.belief, self.manual.facts, names)
 
     def _failing(self, rule: ActionRule, names: Names) -> list[Predicate]:
         """The needs that definitely do not hold; of a blank nothing can be said yet."""
@@ -235,7 +235,7 @@ class Planner:
             self.withheld = True
             return None
         need = need.about(names)
-        composed = self.manual.world.predicates
+        composed = self.manual.facts.predicates
         if need.positive and need.name in composed:
             inner = dict(zip((ARGUMENT,), need.arguments, strict=False))
             for choice in composed[need.name]:
@@ -269,7 +269,7 @@ class Planner:
         elif name in ("accessible", "unclosed"):
             yield Predicate(True, "open", need.arguments)
         elif name == "adjacent":
-            forms = self.manual.world.wording.passages_to
+            forms = self.manual.facts.wording.passages_to
             passages = [form.format(*need.arguments) for form in forms]
             yield from (Predicate(True, "open", (p,)) for p in passages if doors.get(p) == "closed")
         elif name in ("here", "visible"):
@@ -283,7 +283,7 @@ class Planner:
         elif name in ("not seen", "not state"):
             thing, state = need.arguments
             yield need._replace(name="state")
-            for family in self.manual.world.alternatives:
+            for family in self.manual.facts.alternatives:
                 others = sorted(family - {state}) if state in family else []
                 yield from (Predicate(True, "state", (thing, other)) for other in others)
         elif name != "not at":  # to go away is no aim
@@ -355,7 +355,7 @@ class Planner:
 
     def _exclude(self, state: str, other: str) -> bool:
         """Whether a thing cannot be in both states."""
-        families = self.manual.world.alternatives
+        families = self.manual.facts.alternatives
         if not families:  # a thing has one state
             return state != other
         return state != other and any({state, other} <= family for family in families)

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
-class _Strict(BaseModel):
+class _StrictEntry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Entry(_Strict):
+class _Entry(_StrictEntry):
     id: str = Field(min_length=1)
     retrieval_weight: float = Field(default=1.0, gt=0)
 
@@ -67,7 +67,7 @@ class Failure(_Recorded):
     occurrence_count: int = Field(default=1, ge=1)
 
 
-class Use(_Strict):
+class Use(_StrictEntry):
     """One way an action was used: what held before, whether it worked, what held after."""
 
     before: dict[str, bool]
@@ -118,7 +118,7 @@ class Finds(_Entry):
     objects: dict[str, int] = {}
 
 
-class Note(_Strict):
+class Note(_StrictEntry):
     """One text and where it belongs.
 
     Attributes:

@@ -46,9 +46,9 @@ class GroundingContext:
     """All that filling-in looks at.
 
     ``manual`` is what memory may know of the rules: with rules off the syntax of commands alone.
-    ``players`` holds who plays the roles asked for so far: the memories of one moment ask for the
-    same few. ``played`` are the actions of this episode that were carried out and changed something
-    the belief can see, in order. ``steps_done`` is the world's, of that name.
+    ``role_names`` holds the name for each role asked for so far: the memories of one moment ask for
+    the same few. ``played`` are the executed actions of this episode that changed something the
+    belief can see, in order. ``steps_done`` is the world's, of that name.
     """
 
     manual: Manual
@@ -57,7 +57,7 @@ class GroundingContext:
     belief: Belief
     keys: Keys = PAPER
     form: MemoryForm = "grounded"
-    players: dict[str, str] = field(default_factory=dict, compare=False)
+    role_names: dict[str, str] = field(default_factory=dict, compare=False)
     played: Sequence[str] = ()
     steps_done: Callable[[Mapping[str, Any], Belief], set[int]] = field(
         default=lambda entry, belief: set(), compare=False
@@ -74,14 +74,14 @@ class GroundingContext:
         return sorted(self.belief["places"], key=in_order)
 
 
-class Wording(NamedTuple):
+class GroundedEntry(NamedTuple):
     """What an entry says here, and what keeps it from being said in names of this home."""
 
     advice: Advice
-    unsayable: str = ""
+    not_groundable: str = ""
 
 
-def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
+def ground(entry: Mapping[str, Any], now: GroundingContext) -> GroundedEntry:
     """What an entry says here and now, whole."""
     if entry["type"] == "schema":
         return _schema(entry, now)
@@ -96,10 +96,10 @@ def ground(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
         advice["actions"][-1:], printed=advice["printed"][-1:], by_kind=advice["by_kind"],
         needs=_reasons(entry, now.manual, advice["printed"][-1:]),
     )  # fmt: skip
-    return Wording(last, wording.unsayable)
+    return GroundedEntry(last, wording.not_groundable)
 
 
-def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext) -> Wording:
+def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext) -> GroundedEntry:
     """Actions in the run's form, and what they come to here."""
     names = fill_roles(now, (role for template in lifted for role in blanks(template)))
     strangers = [role for role, name in names.items() if name == NOBODY]
@@ -113,28 +113,28 @@ def _said(recorded: Sequence[str], lifted: Sequence[str], now: GroundingContext)
     forms = {"recorded": recorded, "roles": lifted or recorded, "grounded": actions}
     advice = new_advice(actions, printed=list(forms[now.form]), by_kind=by_kind)
     if now.form != "grounded" or not by_kind:
-        return Wording(advice)
+        return GroundedEntry(advice)
     unknown = ", ".join(f"{{{role}}}" for role in strangers)
     no_part = "it is about things that play no part in a goal"
-    return Wording(advice, f"nothing here is known as {unknown}" if unknown else no_part)
+    return GroundedEntry(advice, f"nothing here is known as {unknown}" if unknown else no_part)
 
 
-def _from_here(wording: Wording, now: GroundingContext, done: set[int]) -> Wording:
+def _from_here(wording: GroundedEntry, now: GroundingContext, done: set[int]) -> GroundedEntry:
     """A snippet without the steps that lie behind, or that are done already when they come up.
 
     ``done`` are steps of the entry as it was recorded, by number.
     """
     advice = wording.advice
     actions, printed = advice["actions"], advice["printed"]
-    if wording.unsayable:
+    if wording.not_groundable:
         return wording
     if advice["by_kind"]:  # a step about things that are not known here may be missing from actions
         left = [step for number, step in enumerate(printed) if number not in done]
         by_kind: Advice = {**advice, "printed": left}
-        return Wording(by_kind, "" if left else BEHIND)
+        return GroundedEntry(by_kind, "" if left else BEHIND)
     ahead = [step for step in steps_ahead(actions, now) if step not in done]
     if not ahead:
-        return wording._replace(unsayable=BEHIND)
+        return wording._replace(not_groundable=BEHIND)
     kept: Advice = {
         **advice,
         "actions": [actions[step] for step in ahead],
@@ -207,11 +207,11 @@ def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -
     violated = entry.get("violated", [])
     if not violated or matched is None or not all(map(is_predicate, violated)):
         return [] if entry["corrective_rule"] == UNEXPLAINED else [entry["corrective_rule"]]
-    words = (need(parse_predicate(text), matched[1], manual.world) for text in violated)
+    words = (need(parse_predicate(text), matched[1], manual.facts) for text in violated)
     return list(dict.fromkeys(words))
 
 
-def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
+def _schema(entry: Mapping[str, Any], now: GroundingContext) -> GroundedEntry:
     """What an action needs and does, told by its uses, of the things that it would be about here.
 
     Which parameter is a place, and where its thing has to be, is what was so at every use that
@@ -220,7 +220,7 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     uses = entry.get("uses", [])
     if not uses:  # written by hand, in words
         general = blank_syntax(_rule(entry["action_template"], (), ()))
-        return Wording(
+        return GroundedEntry(
             new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
         )
     held = [use["before"] for use in uses if use["worked"]]
@@ -238,31 +238,31 @@ def _schema(entry: Mapping[str, Any], now: GroundingContext) -> Wording:
     template = rule.syntax.format(**slots)
     blanks = {name: plain.get(name, f"<{name}>") for name in roles}
     said = _said([rule.syntax.format(**blanks)], [template], now)
-    if said.unsayable:
+    if said.not_groundable:
         return said
     by_form: dict[str, Mapping[str, str]] = {
         "recorded": blanks,
         "roles": slots,
-        "grounded": {name: fill(slot, now.players) for name, slot in slots.items()},
+        "grounded": {name: fill(slot, now.role_names) for name, slot in slots.items()},
     }
     names = by_form[now.form]
     if now.form == "grounded" and len({*names.values()}) < len(names):
-        return said._replace(unsayable="it would be about one thing twice")
+        return said._replace(not_groundable="it would be about one thing twice")
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
     # A switch was only ever used from one state: what it did then, it does from there.
     given = [text for text in sorted(always) if parse_predicate(text).name == "state"]
     given = [text for text in given if text not in {*entry["preconditions"], *entry["effects"]}]
-    facts = [statement(parse_predicate(text), names, now.manual.world) for text in given]
+    facts = [statement(parse_predicate(text), names, now.manual.facts) for text in given]
     then = [
-        statement(parse_predicate(text), names, now.manual.world) + " still" * (text in still)
+        statement(parse_predicate(text), names, now.manual.facts) + " still" * (text in still)
         for text in entry["effects"]
     ]
     if then and facts:
         then[0] = f"{then[0]} (before: {' and '.join(facts)})"
-    conditions = [need(parse_predicate(t), names, now.manual.world) for t in entry["preconditions"]]
+    conditions = [need(parse_predicate(t), names, now.manual.facts) for t in entry["preconditions"]]
     if not (then or conditions):
-        return said._replace(unsayable="it says nothing: no need and no effect was noticed")
-    return Wording({**said.advice, "needs": conditions, "then": then})
+        return said._replace(not_groundable="it says nothing: no need and no effect was noticed")
+    return GroundedEntry({**said.advice, "needs": conditions, "then": then})
 
 
 @lru_cache(maxsize=256)
@@ -301,17 +301,17 @@ def fill_roles(now: GroundingContext, roles: Iterable[str]) -> dict[str, str]:
     """Who plays each role here; ``?`` where nobody does."""
     names = {}
     for role in roles:
-        if role not in now.players:
-            now.players[role] = _player(now, role)
-        names[role] = now.players[role]
+        if role not in now.role_names:
+            now.role_names[role] = _role_name(now, role)
+        names[role] = now.role_names[role]
     return names
 
 
-def _player(now: GroundingContext, role: str) -> str:
+def _role_name(now: GroundingContext, role: str) -> str:
     if role == NAMED_OBJECT:
         return _spelled(now.goal)
     if role.endswith("'s place"):
-        thing = _player(now, role.removesuffix("'s place"))
+        thing = _role_name(now, role.removesuffix("'s place"))
         return now.belief["last_seen"].get(thing, NOBODY)
     if role == OBJECT:
         return _object(now)

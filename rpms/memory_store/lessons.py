@@ -77,7 +77,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
             continue
         action = env.carried_out(action, belief, turn["observation"])
         before, known = belief, set(belief["searched"])
-        own |= {name: role for role, name in env.players(before).items()}
+        own |= {name: role for role, name in env.role_names(before).items()}
         belief = belief_after(env, manual, before, turn)
         if not action:
             continue
@@ -157,7 +157,7 @@ def _calls(
     The last one of its calls is told in any case. What was switched back again is left out. It
     began in what was known when the first of them was chosen, and found out before a later one.
     """
-    service = {each.action for each in manual.domain.serves.get(step, [])}
+    service = {each.action for each in manual.domain.applicable.get(step, [])}
     kept, undone = list[int](), set[str]()
     for number in range(since.played, len(played)):
         rule, names = match_action(manual, played[number]) or (None, {})
@@ -189,10 +189,10 @@ def _switched_back(
         for before in rule.needs
         for outcome in rule.outcomes
         if before.name == outcome.name == "state"
-        for family in manual.world.alternatives
+        for family in manual.facts.alternatives
         if {before.arguments[1], outcome.arguments[1]} <= family
     )
-    return any(evaluate(before, after, manual.world, names) for before in changed)
+    return any(evaluate(before, after, manual.facts, names) for before in changed)
 
 
 def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:
@@ -201,7 +201,7 @@ def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:
     for later, thing in product(beliefs[1:], manual.environment.things):
         known = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
         for fact in later["flags"].get(thing, "").split(", "):
-            families = [family for family in manual.world.alternatives if fact in family]
+            families = [family for family in manual.facts.alternatives if fact in family]
             if fact and not any({*known} & family for family in families) and fact not in known:
                 known.append(fact)
         belief["flags"] |= {thing: ", ".join(known)} if known else {}
@@ -273,7 +273,7 @@ def _needless(manual: Manual, action: str, belief: Belief) -> bool:
     if matched is None or not manual.knows(matched[0]):
         return False
     rule, names = matched
-    lacking = [p for p in rule.needs if evaluate(p, belief, manual.world, names) is False]
+    lacking = [p for p in rule.needs if evaluate(p, belief, manual.facts, names) is False]
     return bool(lacking) and all(_undone_by(rule, predicate) for predicate in lacking)
 
 
@@ -294,7 +294,7 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
         kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
     elif violated:
         blanks = {name: f"<{name}>" for name in matched[1]}
-        needs = (need(parse_predicate(text), blanks, manual.world) for text in violated)
+        needs = (need(parse_predicate(text), blanks, manual.facts) for text in violated)
         kind, words = "precondition_not_met", f"needs {'; '.join(needs)}"
     else:
         kind, words = "unexplained", UNEXPLAINED
@@ -330,7 +330,7 @@ def _used(
         if not env.embodied:
             return _noted(manual, names, belief, about)
         literals = _literals(tuple(rule.parameters))
-        return {t: evaluate(parse_predicate(t), belief, manual.world, names) for t in literals}
+        return {t: evaluate(parse_predicate(t), belief, manual.facts, names) for t in literals}
 
     was, now = truths(before), truths(after) if after else {}
     if not env.embodied and worked:  # of so many facts only those that it changed: not found out
@@ -369,7 +369,7 @@ def _noted(
     for name, thing in things.items():
         known = belief["flags"].get(thing, "").split(", ")
         facts = [fact for fact in known if fact and fact.startswith(about)]
-        rivals = (family for family in manual.world.alternatives if {*facts} & family)
+        rivals = (family for family in manual.facts.alternatives if {*facts} & family)
         truths |= {f"state({name}, {fact})": False for family in rivals for fact in sorted(family)}
         truths |= {f"state({name}, {fact})": True for fact in facts}
     return truths

@@ -104,7 +104,7 @@ class _Lore:
 
 def _retold(entry: Success, lore: _Lore) -> Iterator[Success]:
     """The advice told so that it breaks a rule: in roles, and in the names it was recorded with."""
-    names = _players(entry)
+    names = _role_names(entry)
     for lifted in (*_wrong_tools(entry, lore), *_late(entry), *_walks_to_things(entry, lore)):
         text = "\n".join(lifted)
         for role in set(BLANK.findall(text)):
@@ -138,26 +138,26 @@ def _late(entry: Success) -> Iterator[list[str]]:
 def _walks_to_things(entry: Success, lore: _Lore) -> Iterator[list[str]]:
     """The place of the first walk and the thing that the last action is about, exchanged."""
     place, thing = lore.argument(entry.lifted[0]), lore.argument(entry.lifted[-1])
-    players = {f"{{{role}}}": name for role, name in _players(entry).items()}
-    kinds = [kind_of(players.get(name, name)) for name in (place, thing)]
+    role_names = {f"{{{role}}}": name for role, name in _role_names(entry).items()}
+    kinds = [kind_of(role_names.get(name, name)) for name in (place, thing)]
     if thing and kinds[0] in lore.places and kinds[1] not in lore.places:
         other = {place: thing, thing: place}
         either = re.compile("|".join(map(re.escape, sorted(other, key=len, reverse=True))))
         yield [either.sub(lambda name: other[name[0]], action) for action in entry.lifted]
 
 
-def _players(entry: Success) -> dict[str, str]:
+def _role_names(entry: Success) -> dict[str, str]:
     """Who played each role where the entry comes from.
 
     From the last action back: the roles tell of walks that were not needed there.
     """
-    players: dict[str, str] = {}
+    role_names: dict[str, str] = {}
     actions = [*entry.actions]
     for template in reversed(entry.lifted):
         if actions and (names := _pattern(template).fullmatch(actions[-1])):
             actions.pop()
-            players |= dict(zip(BLANK.findall(template), names.groups(), strict=True))
-    return players
+            role_names |= dict(zip(BLANK.findall(template), names.groups(), strict=True))
+    return role_names
 
 
 def _pattern(template: str) -> re.Pattern[str]:

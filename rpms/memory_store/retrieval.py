@@ -141,7 +141,7 @@ class MemoryIndex:
             self._cache[key] = self._find(*key)
         return self._cache[key]
 
-    def unlisted(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
+    def truncated(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
         """How many entries near enough ``recall`` does not list, by what becomes of them."""
         if (goal, theta) not in self._totals:
             self._totals[goal, theta] = sum(
@@ -154,7 +154,9 @@ class MemoryIndex:
         listed = self.recall(goal, theta, k)
         spoken_for = sum(candidate.entries for candidate in listed)
         merged, beyond = spoken_for - len(listed), self._totals[goal, theta] - spoken_for
-        return {fate: n for fate, n in {"merged": merged, "beyond k": beyond}.items() if n}
+        return {
+            outcome: n for outcome, n in {"duplicate": merged, "over top-k": beyond}.items() if n
+        }
 
     def schemas(self, actions: Iterable[str]) -> list[Candidate]:
         """The most reliable schema of each of these actions."""

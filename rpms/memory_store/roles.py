@@ -7,7 +7,7 @@ from {object's place}``. A role is one of
 - ``object's place``, ``destination's place``: where that one was seen;
 - ``a microwave``: any thing or place of a kind;
 - ``the object``: the goal's object in worlds that do not number their things;
-- whatever else a world says by ``players``.
+- whatever else a world says by ``role_names``.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def goes_nowhere(manual: Manual, action: str, belief: Belief) -> bool:
     rule, names = match_action(manual, action) or (None, {})
     known = (*rule.preconditions, *rule.effects) if rule else ()
     there = [name for parameter, name in names.items() if f"at({parameter})" in known]
-    lasting = {"place", *manual.world.affordances}
+    lasting = {"place", *manual.facts.affordances}
     return any(
-        evaluate(condition, belief, manual.world, {walk.parameters[0]: name}) is False
+        evaluate(condition, belief, manual.facts, {walk.parameters[0]: name}) is False
         for walk in (filter(_walks, manual.actions) if there else ())
         for condition in walk.needs
         if condition.name in lasting
@@ -204,6 +204,6 @@ def blanks(template: str) -> tuple[str, ...]:
     return tuple(BLANK.findall(template))
 
 
-def fill(template: str, players: Mapping[str, str]) -> str:
+def fill(template: str, role_names: Mapping[str, str]) -> str:
     """The template with names for roles; a role that nothing plays here becomes ``?``."""
-    return BLANK.sub(lambda blank: players.get(blank[1], NOBODY), template)
+    return BLANK.sub(lambda blank: role_names.get(blank[1], NOBODY), template)

@@ -176,7 +176,7 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
 
 
-class Choice(NamedTuple):
+class ModelChoice(NamedTuple):
     """A model, or a form that names of models have.
 
     Attributes:
@@ -190,13 +190,15 @@ class Choice(NamedTuple):
     missing: str = ""
 
 
-def choices() -> list[Choice]:
+def choices() -> list[ModelChoice]:
     """Every kind of model that a name can stand for, and what each still needs.
 
     Nothing is opened and nothing is sent: packages are looked for, not imported, and keys are
     only seen to be there.
     """
-    ours = [Choice(name, label.partition(" (")[2].rstrip(")")) for name, label in LABELS.items()]
+    ours = [
+        ModelChoice(name, label.partition(" (")[2].rstrip(")")) for name, label in LABELS.items()
+    ]
     key = "" if os.environ.get(KEYS["openai"]) else f"set {KEYS['openai']}, or give --base-url"
     needs = [
         "" if find_spec("langchain_anthropic") else "pip install 'rpms[anthropic]'",
@@ -205,32 +207,34 @@ def choices() -> list[Choice]:
     return [
         *ours,
         *_local_choices(),
-        Choice("openai:NAME", "OpenAI, or with --base-url any server of its protocol", key),
-        Choice("anthropic:NAME", "Anthropic", " and ".join(filter(None, needs))),
-        Choice(
+        ModelChoice("openai:NAME", "OpenAI, or with --base-url any server of its protocol", key),
+        ModelChoice("anthropic:NAME", "Anthropic", " and ".join(filter(None, needs))),
+        ModelChoice(
             "community:CLASS:NAME",
             "a chat model of langchain-community, by its class",
             "" if find_spec(community.PACKAGE) else community.INSTALL,
         ),
-        Choice(
+        ModelChoice(
             "PROVIDER:NAME",
             "any other provider that LangChain's init_chat_model knows",
             "install its package and set its key",
         ),
-        Choice("MODULE:NAME", "a chat model of your own, by its import path"),
+        ModelChoice("MODULE:NAME", "a chat model of your own, by its import path"),
     ]
 
 
-def _local_choices() -> list[Choice]:
+def _local_choices() -> list[ModelChoice]:
     runtime = "" if find_spec(local.RUNTIME) else local.install(local.RUNTIME)
     small = "a very small model on this machine's processor"
     listed = [
-        Choice(
+        ModelChoice(
             f"local:{name}", small, runtime or ("" if find_spec(module) else local.install(module))
         )
         for name, module in local.SHIPPED.items()
     ]
     for name, weights in catalogue().items():
         needs = [runtime, "" if pulled(name) else f"run 'rpms models pull {name}'"]
-        listed.append(Choice(f"local:{name}", weights.about, " and ".join(filter(None, needs))))
-    return [*listed, Choice("local:FILE.gguf", "any GGUF file, on this machine", runtime)]
+        listed.append(
+            ModelChoice(f"local:{name}", weights.about, " and ".join(filter(None, needs)))
+        )
+    return [*listed, ModelChoice("local:FILE.gguf", "any GGUF file, on this machine", runtime)]

@@ -45,7 +45,7 @@ def action_arbitration(state: EpisodeState) -> EpisodeState:
         return _decide(state, proposal, "accepted", None, proposal)
     if mode == "verify":
         return _verify(state, point, proposal, against, context)
-    return _decide(state, proposal, "insisted", against, proposal)
+    return _decide(state, proposal, "overridden", against, proposal)
 
 
 def _verify(
@@ -60,26 +60,26 @@ def _verify(
     vetoed = [
         (past["step"], past["proposal"])
         for past in state["decisions"]
-        if past["step"] > changed and past["verdict"] in ("asked_again", "fell_back")
+        if past["step"] > changed and past["verdict"] in ("retried", "fallback")
     ]
     before = [action for at, action in vetoed if at == step]
     again = proposal in (action for _, action in vetoed)
     repair = _advice(point, proposal)
-    if state["asked_again"] < context.max_retries and not again:
-        update = _decide(state, proposal, "asked_again", against, "", repair)
+    if state["retries"] < context.max_retries and not again:
+        update = _decide(state, proposal, "retried", against, "", repair)
         question = _question(state, proposal, against, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
-        update["asked_again"] = state["asked_again"] + 1
+        update["retries"] = state["retries"] + 1
         return update
-    if not (context.fall_back and (state["asked_again"] or again)):
+    if not (context.fallback and (state["retries"] or again)):
         if proposal:
-            return _decide(state, proposal, "insisted", against, proposal)
+            return _decide(state, proposal, "overridden", against, proposal)
         before = []
-    played = _fall_back(point, [proposal, *reversed(before)])
-    return _decide(state, proposal, "fell_back", against, played, repair)
+    played = _fallback(point, [proposal, *reversed(before)])
+    return _decide(state, proposal, "fallback", against, played, repair)
 
 
-def _fall_back(point: DecisionPoint, proposals: Sequence[str]) -> str:
+def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
     """What is played when asking did not help, from the model's own proposals, newest first.
 
     One that can be done, though it led round a circle; else the next step towards one of them, as
@@ -136,7 +136,7 @@ def _decide(
         verdict=verdict,
         rule=against.rule if against else "",
         reason=against.reason if against else "",
-        mend=repair,
+        repair=repair,
         played=played,
     )
     update = EpisodeState(decisions=[decision], action=played)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from rpms.guard.policy import serving_actions
+from rpms.guard.policy import applicable_actions
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import (
     Manual,
@@ -53,7 +53,7 @@ class Arbiter:
     @cached_property
     def demanded(self) -> frozenset[str]:
         """The actions that the procedure has for the current sub-goal."""
-        return frozenset(choice["action"] for choice in serving_actions(self.now))
+        return frozenset(choice["action"] for choice in applicable_actions(self.now))
 
 
 def arbitration(state: EpisodeState) -> EpisodeState:
@@ -149,7 +149,7 @@ def to_check(recall: Recall, manual: Manual, condition: str) -> str:
         names = {parameter: f"<{parameter}>" for parameter in rule.parameters}
     elif shown:
         names = shown[1]
-    words = statement(parse_predicate(condition), names, manual.world)
+    words = statement(parse_predicate(condition), names, manual.facts)
     return f"check first that {words}; that is not known yet"
 
 

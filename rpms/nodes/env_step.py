@@ -85,16 +85,16 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
     """What a viewer of the running episode gets to see of one step."""
-    recalls, unlisted = state["recalls"], state["unlisted"]
+    recalls, truncated = state["recalls"], state["truncated"]
     return {
         "turn": turn,
         "belief": state["belief"],
         "sub_goal": state["sub_goal"],
         "rules": sum(len(lines) for lines in state["rules"].values()),
         "memories": sum(not recall["dropped_by"] for recall in recalls),
-        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls) + sum(unlisted.values()),
+        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls) + sum(truncated.values()),
         "recalls": recalls,
-        "unlisted": unlisted,
+        "truncated": truncated,
         "knowledge_tokens": state["knowledge_tokens"],
         "decisions": [each for each in state["decisions"] if each["step"] == turn["step"]],
     }

@@ -30,11 +30,11 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     )
     now = GroundingContext(
         known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
-        env.players(state["belief"]), _effective(state), env.steps_done,
+        env.role_names(state["belief"]), _effective(state), env.steps_done,
     )  # fmt: skip
     begun = bool(state.get("history"))
     request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
-    return EpisodeState(recalls=method.recall(request), unlisted=method.unlisted(request))
+    return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 
 
 def _effective(state: EpisodeState) -> list[str]:

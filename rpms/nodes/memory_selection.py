@@ -38,7 +38,9 @@ def within_token_budget(state: EpisodeState, selected: list[Recall]) -> list[Rec
     blocks = knowledge_blocks(known)
     while shown and tokens([blocks.memory] if alone else blocks) - free > limit:
         number = shown.pop()
-        recalls[number] = drop(recalls[number], "budget", f"{whose} may take {limit} tokens")
+        recalls[number] = drop(
+            recalls[number], "over token budget", f"{whose} may take {limit} tokens"
+        )
         blocks = knowledge_blocks(known)
     return recalls
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import Environment, get_environment
-from rpms.guard.policy import serving_actions
+from rpms.guard.policy import applicable_actions
 from rpms.nodes.state import EpisodeState, decision_point, knowledge_of, settings_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, load_system, offered_actions, tokens
 from rpms.prompts.context_budget import fit, prompt_room
@@ -24,7 +24,7 @@ from rpms.prompts.examples import (
     listed_actions,
     load_examples,
     short_examples,
-    unlisted,
+    without_list,
 )
 from rpms.vocabulary.context import ALL_TURNS
 from rpms.vocabulary.turn import Message, Turn
@@ -61,7 +61,7 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
     blocks = knowledge_blocks(knowledge_of(state))
     opening, closing = arrange(blocks, context.layout, env)
     offering = context.guard in OFFERING
-    choices = serving_actions(decision_point(state))[:SHORTLIST] if offering else []
+    choices = applicable_actions(decision_point(state))[:SHORTLIST] if offering else []
     # Why the last action was rejected, and what is to be chosen from, stand next to the newest
     # observation, in either layout.
     closing.append(blocks.last_action)
@@ -76,7 +76,7 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
         # The state block then stands for what is left out.
         recapped = context.hidden_turns(len(history)) > 0
         examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
-        first = unlisted(first) if recapped else first
+        first = without_list(first) if recapped else first
     whole = _conversation(
         system=load_system(env.prompts, context.system_prompt),
         examples=examples,
@@ -88,7 +88,7 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
     messages, dropped = fit(whole, len(history), room, context.hidden_turns(len(history)))
     return EpisodeState(
         shortlist=choices,
-        asked_again=0,
+        retries=0,
         prompt=cast(Any, messages),
         dropped_turns=dropped,
         knowledge_tokens=tokens([*opening, *closing]),

@@ -6,7 +6,7 @@ from rpms.envs import get_environment
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.rules.world_manual import load_manual
-from rpms.vocabulary.turn import refused_since
+from rpms.vocabulary.turn import rejected_since
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:
@@ -29,13 +29,13 @@ def last_rejection(state: EpisodeState, manual: Manual) -> Rejection | None:
     decision = state["decisions"][-1] if state.get("decisions") else None
     if last and last["failed"] and last["action"]:
         action, belief = last["action"], state["belief"]
-        turns = refused_since(state["history"], state["ineffective"])
+        turns = rejected_since(state["history"], state["ineffective"])
         count = sum(turn["action"] == action for turn in turns)
         times = {0: "", 1: "", 2: " twice"}.get(count, f" {count} times")
         answer = get_environment(state["env"]).rejection_reason(last["observation"])
         reason = explain_rejection(manual, action, belief, answer)
         return Rejection(action, f"was rejected{times}", reason)
-    if decision and decision["verdict"] == "fell_back" and state["ineffective"]:
+    if decision and decision["verdict"] == "fallback" and state["ineffective"]:
         proposal, reason = decision["proposal"], decision["reason"]
         return Rejection(proposal, "was not carried out", reason) if proposal else None
     return None

@@ -26,7 +26,7 @@ from rpms.vocabulary.error_place import ErrorPlace, place_of
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage, refused_since
+from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage, rejected_since
 
 
 def _choices(names: Callable[[], list[str]], description: str) -> Any:
@@ -141,8 +141,8 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         belief: b_t.
         sub_goal: where the agent is within the goal.
         rules: R_active, while rules are on.
-        recalls: the candidates with their fates, while memory is on.
-        unlisted: candidates that are too many to be listed: how many, by fate.
+        recalls: the candidates with their outcomes, while memory is on.
+        truncated: candidates that are too many to be listed: how many, by outcome.
         prompt: p_t, exactly as sent, as LangChain's messages. Our stages return them as plain
             data, so that ``stream_mode="messages"`` shows what the model says and no prompts.
         knowledge_tokens: estimated tokens of the injected blocks in this prompt.
@@ -155,7 +155,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         ineffective: actions played since the belief last changed.
         played_in: what the guard let through, by the fingerprint of the belief it was played in.
         shortlist: actions that serve the sub-goal, where the guard offers them.
-        asked_again: how often the model was asked again for this step.
+        retries: how often the model was asked again for this step.
         done: the episode has ended.
     """
 
@@ -169,7 +169,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     sub_goal: SubGoal
     rules: ActiveRules
     recalls: list[Recall]
-    unlisted: dict[str, int]
+    truncated: dict[str, int]
     prompt: Annotated[list[AnyMessage], as_messages]
     knowledge_tokens: int
     dropped_turns: int
@@ -180,7 +180,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     ineffective: list[str]
     played_in: dict[str, list[str]]
     shortlist: list[Choice]
-    asked_again: int
+    retries: int
     done: bool
 
 
@@ -208,7 +208,7 @@ def decision_point(state: EpisodeState) -> DecisionPoint:
     have no sub-goal of its own.
     """
     context, history = settings_of(state), state.get("history", [])
-    rejected = refused_since(history, state["ineffective"])
+    rejected = rejected_since(history, state["ineffective"])
     sub_goal = state["sub_goal"]
     if not sub_goal["name"]:
         sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)

@@ -22,7 +22,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import is_file, read_text
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Choice, Message, Turn, refused_since
+from rpms.vocabulary.turn import Choice, Message, Turn, rejected_since
 
 _SHARED = Path(__file__).parent / "templates"
 RECAP = 400
@@ -95,7 +95,7 @@ def recap(known: Knowledge) -> list[str]:
     if not known.context.hidden_turns(len(turns)):
         return []
     rejected = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
-    for turn in reversed(refused_since(turns, known.ineffective)):
+    for turn in reversed(rejected_since(turns, known.ineffective)):
         answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
         rejected.setdefault(f"Rejected here ({answer})", {})[turn["action"]] = None
     described = env.describe_belief(known.belief, known.goal)

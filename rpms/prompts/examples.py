@@ -142,7 +142,7 @@ def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
     return short
 
 
-def unlisted(opening: str) -> str:
+def without_list(opening: str) -> str:
     """The first observation without the paragraphs that list what is in sight: the task."""
     parts = opening.split("\n\n")
     return "\n\n".join(part for part in parts if "\t" not in part) or opening

@@ -1,10 +1,10 @@
 """``rpms rules audit``: how true a manual is, and how often it is right, in games not learned from.
 
-The player is the one that explores: it knows no manual and learns as it goes, draws some commands
+The explorer is the one that explores: it knows no manual and learns as it goes, draws some commands
 blindly, means others to work and sets up situations in which just one thing is wrong. By itself it
 seldom comes to do what takes many steps, so now and then the built-in policy pursues the task, with
 the world's own manual, and does on the way what has seldom worked. A manual is asked before each
-command, with the player's belief alone: its *predictions*.
+command, with the explorer's belief alone: its *predictions*.
 
 Where the simulator's own rules can be read it is also held against those, with commands put
 together from everything at hand. A precondition is *true* if it was never false where the simulator
@@ -26,9 +26,16 @@ from typing import Any, NamedTuple
 from rpms.envs.base import Environment
 from rpms.evals.plan import choose_tasks
 from rpms.evals.tables import NONE, Cell, Table, count
-from rpms.guard.policy import serving_actions
-from rpms.rule_learning.evidence import CERTAIN, Experience, Snapshot, Template
-from rpms.rule_learning.explore import SELDOM, Player, Watcher, explore, names_at_hand, names_known
+from rpms.guard.policy import applicable_actions
+from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses, Snapshot
+from rpms.rule_learning.explore import (
+    SELDOM,
+    Explorer,
+    Watcher,
+    explore,
+    names_at_hand,
+    names_known,
+)
 from rpms.rule_learning.induction import changes, writable
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import Manual
@@ -63,7 +70,7 @@ def audit_manual(
 ) -> Audit:
     """Let a manual, laid over the world's own, watch games that it was not learned from."""
     manual = load_manual(env.name, str(folder or ""))
-    comparison, predictions = Comparison(env, manual, seed), Predictions(manual, only)
+    comparison, predictions = RuleComparison(env, manual, seed), Predictions(manual, only)
     tasks = choose_tasks(env.name, split, games, spread=True)
     explore(env, tasks, seed, steps=STEPS, watchers=[comparison, predictions],
             pursue=Purpose(load_manual(env.name)))  # fmt: skip
@@ -81,28 +88,28 @@ class Purpose:
         """The world's own manual, whichever is judged."""
         self.manual = manual
 
-    def __call__(self, player: Player) -> None:
+    def __call__(self, explorer: Explorer) -> None:
         """Some commands towards the goal; where the policy has none, it is somebody else's turn."""
         try:
-            goal = player.env.parse_goal(player.task["goal"])
+            goal = explorer.env.parse_goal(explorer.task["goal"])
         except RpmsError:
             return
         in_vain: list[str] = []
         for _ in range(STINT):
-            belief = player.belief
-            pointer = player.env.sub_goal(goal, belief, player.history)
+            belief = explorer.belief
+            pointer = explorer.env.sub_goal(goal, belief, explorer.history)
             now = DecisionPoint(self.manual, goal, pointer, belief, in_vain)
-            serving = [choice["action"] for choice in serving_actions(now)[:1]]
-            actions = self._opportunities(player) or serving
-            if not actions or player.budget <= 0:
+            serving = [choice["action"] for choice in applicable_actions(now)[:1]]
+            actions = self._opportunities(explorer) or serving
+            if not actions or explorer.budget <= 0:
                 return
-            player.say(player.rng.choice(actions))
-            in_vain = [*in_vain, *actions] if player.belief == belief else []
+            explorer.say(explorer.rng.choice(actions))
+            in_vain = [*in_vain, *actions] if explorer.belief == belief else []
 
-    def _opportunities(self, player: Player) -> list[str]:
+    def _opportunities(self, explorer: Explorer) -> list[str]:
         """What the manual calls possible here, or one command later, and has seldom worked."""
-        near = names_at_hand(player.belief)
-        every = player.experience.evidence.values()
+        near = names_at_hand(explorer.belief)
+        every = explorer.experience.evidence.values()
         seldom = [
             command
             for evidence in every
@@ -113,17 +120,17 @@ class Purpose:
         def possible(commands: Iterable[str], belief: Belief) -> list[str]:
             return [command for command in commands if can_work(self.manual, command, belief)]
 
-        if now := possible(seldom, player.belief):
+        if now := possible(seldom, explorer.belief):
             return now
         commands = (command for evidence in every for command in _about(near, evidence.template))
         return [
             command
-            for command in possible(commands, player.belief)
-            if possible(seldom, simulate(self.manual, command, player.belief))
+            for command in possible(commands, explorer.belief)
+            if possible(seldom, simulate(self.manual, command, explorer.belief))
         ]
 
 
-def _about(names: Sequence[str], template: Template) -> Iterator[str]:
+def _about(names: Sequence[str], template: CommandTemplate) -> Iterator[str]:
     """Every command of a template about some of these names."""
     for values in permutations(names, len(template.parameters)) if template.parameters else ():
         yield template.command(dict(zip(template.parameters, values, strict=True)))
@@ -214,7 +221,7 @@ def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
     yield "effects: precision {:.3f}, recall {:.3f}".format(*shares[2:])
 
 
-class Comparison(Watcher):
+class RuleComparison(Watcher):
     """Holds a manual against the simulator's rules while somebody plays."""
 
     def __init__(self, env: Environment, manual: Manual, seed: int = 0) -> None:
@@ -222,28 +229,28 @@ class Comparison(Watcher):
         self.env, self.manual = env, manual
         self.readable = True
         self._actions: dict[str, ActionAudit] = {}
-        self._seen = Experience(env.command_templates())
+        self._seen = ObservedUses(env.command_templates())
         self._seen.doubts = True
         self._rng = Random(f"{seed}/states")
         self._count = 0
         self._before: Belief | None = None
 
-    def before(self, player: Player, action: str) -> None:
+    def before(self, explorer: Explorer, action: str) -> None:
         """Every now and then, look at all that could be done here."""
-        self._before = self.env.true_belief(player.game.facts()) if self.readable else None
+        self._before = self.env.true_belief(explorer.game.facts()) if self.readable else None
         self.readable = self._before is not None
         self._count += 1
         if self._before is None or self._count % EVERY:
             return
         commands = self._commands(self._before)
-        demanded = self.env.demands(player.game, commands) or []
+        demanded = self.env.demands(explorer.game, commands) or []
         for command, parts in zip(commands, demanded, strict=False):
             if parts is not None:
-                self._judge(command, parts, self._before, player.game.facts())
+                self._judge(command, parts, self._before, explorer.game.facts())
 
-    def after(self, player: Player, action: str, worked: bool) -> None:
+    def after(self, explorer: Explorer, action: str, worked: bool) -> None:
         """The effects of what was accepted."""
-        after = self.env.true_belief(player.game.facts()) if self.readable and worked else None
+        after = self.env.true_belief(explorer.game.facts()) if self.readable and worked else None
         if after is None or self._before is None:
             return
         if matched := match_action(self.manual, action):
@@ -315,7 +322,7 @@ class Comparison(Watcher):
         if predicate.name == "state":
             thing, state = predicate.about(names).arguments
             return (state in belief["flags"].get(thing, "").split(", ")) == predicate.positive
-        return evaluate(predicate, belief, self.manual.world, names)
+        return evaluate(predicate, belief, self.manual.facts, names)
 
 
 def _note(statements: Statements, text: str, against: str) -> None:
@@ -323,7 +330,7 @@ def _note(statements: Statements, text: str, against: str) -> None:
     statements[text] = statements.get(text) or against
 
 
-class Rates(NamedTuple):
+class AuditRates(NamedTuple):
     """Shares of predictions that came true, 1.0 where none were made; and of what was left open."""
 
     possible: float
@@ -339,12 +346,12 @@ class Predictions(Watcher):
         self.manual, self.only = manual, only
         self.counts: Counter[tuple[str, Truth, bool]] = Counter()
 
-    def after(self, player: Player, action: str, worked: bool) -> None:
+    def after(self, explorer: Explorer, action: str, worked: bool) -> None:
         """The belief is still the one from before the command."""
         matched = match_action(self.manual, action)
         name = matched[0].name if matched else action.split()[0]
         if not self.only or name in self.only:
-            predicted = can_work(self.manual, action, player.belief) if matched else None
+            predicted = can_work(self.manual, action, explorer.belief) if matched else None
             self.counts[name, predicted, worked] += 1
 
     @property
@@ -360,10 +367,10 @@ class Predictions(Watcher):
                 totals[predicted, worked] += number
         return [totals[truth, did] for truth in (True, False, None) for did in (True, False)]
 
-    def rates(self, action: str = "") -> Rates:
+    def rates(self, action: str = "") -> AuditRates:
         """Of what was called possible or impossible, how much was so; and what was left open."""
         worked, failed, mistaken, refused, *undecided = cells = self.outcomes(action)
-        return Rates(
+        return AuditRates(
             worked / (worked + failed) if worked + failed else 1.0,
             refused / (refused + mistaken) if refused + mistaken else 1.0,
             sum(undecided) / sum(cells) if sum(cells) else 0.0,

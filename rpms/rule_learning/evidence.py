@@ -14,7 +14,7 @@ from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
 from rpms.rule_learning.noise import Noise, is_outvoted
-from rpms.rules.predicates import PREDICATES, Predicate, World
+from rpms.rules.predicates import PREDICATES, Predicate, StaticFacts
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
@@ -25,21 +25,21 @@ _NO_ATOMS = {"kind", "state", "seen", "at_most", "delivered", "can_contain", "ch
              "looked_around", "here_closed"}  # fmt: skip
 _WORDS = re.compile(r"[A-Za-z][\w -]*")
 
-CERTAIN = World({}, {})
+CERTAIN = StaticFacts({}, {})
 """For a world that never showed two places at one spot."""
 
 Masks = tuple[int, int]
 """Which atoms of a template are true, and which are false, by their numbers."""
 
 
-class Literal(NamedTuple):
+class SignedAtom(NamedTuple):
     """An atom of a template by its number, as it is or denied."""
 
     atom: int
     positive: bool
 
 
-class Template:
+class CommandTemplate:
     """One kind of command, with the atoms that may matter to it.
 
     Atoms are numbered in the order they were met, so that what is known of a use fits in two
@@ -88,7 +88,7 @@ class Template:
         """The command about these things."""
         return self.syntax.format(**names)
 
-    def is_general(self, literal: Literal) -> bool:
+    def is_general(self, literal: SignedAtom) -> bool:
         """Whether it speaks of parameters only, and not of a thing by its name."""
         named = self.atoms[literal.atom].arguments
         return not named or named[0] in self.parameters
@@ -104,7 +104,7 @@ class Template:
             for name in (*self.parameters, *self.constants):
                 self._add(Predicate(True, "state", (name, state)))
 
-    def predicate(self, literal: Literal) -> Predicate:
+    def predicate(self, literal: SignedAtom) -> Predicate:
         """A literal in the words of the manual."""
         return self.atoms[literal.atom]._replace(positive=literal.positive)
 
@@ -113,7 +113,7 @@ class Template:
         return tuple(kind_of(names[parameter]) for parameter in self.parameters)
 
 
-class Use(NamedTuple):
+class ObservedUse(NamedTuple):
     """One use of a template: which atoms were true and which false before, and the answer."""
 
     true: int
@@ -121,11 +121,11 @@ class Use(NamedTuple):
     kinds: tuple[str, ...]
     worked: bool
 
-    def denies(self, literal: Literal) -> bool:
+    def denies(self, literal: SignedAtom) -> bool:
         """The literal was definitely false."""
         return bool((self.false if literal.positive else self.true) >> literal.atom & 1)
 
-    def grants(self, literal: Literal) -> bool:
+    def grants(self, literal: SignedAtom) -> bool:
         """The literal was definitely true."""
         return bool((self.true if literal.positive else self.false) >> literal.atom & 1)
 
@@ -140,9 +140,9 @@ class Change(NamedTuple):
     kinds: tuple[str, ...] = ()
 
     @property
-    def use(self) -> Use:
+    def use(self) -> ObservedUse:
         """What was done."""
-        return Use(self.true, self.false, self.kinds, True)
+        return ObservedUse(self.true, self.false, self.kinds, True)
 
     @property
     def denied(self) -> Change:
@@ -154,26 +154,26 @@ class Change(NamedTuple):
 class Evidence:
     """Everything seen of one template, equal uses counted together."""
 
-    template: Template
-    uses: Counter[Use] = field(default_factory=Counter)
+    template: CommandTemplate
+    uses: Counter[ObservedUse] = field(default_factory=Counter)
     changes: Counter[Change] = field(default_factory=Counter)
 
     @property
-    def accepted(self) -> list[Use]:
+    def accepted(self) -> list[ObservedUse]:
         """The uses that worked."""
         return [use for use in self.uses if use.worked]
 
     @property
-    def refused(self) -> list[Use]:
+    def refused(self) -> list[ObservedUse]:
         """Those that did not."""
         return [use for use in self.uses if not use.worked]
 
-    def total(self, uses: Iterable[Use]) -> int:
+    def total(self, uses: Iterable[ObservedUse]) -> int:
         """How often these were seen."""
         return sum(self.uses[use] for use in uses)
 
     @property
-    def outvoted(self) -> set[Use]:
+    def outvoted(self) -> set[ObservedUse]:
         """Those that were mostly answered the other way in the very same situation."""
         return {
             use
@@ -181,12 +181,12 @@ class Evidence:
             if is_outvoted(count, self.uses[use._replace(worked=not use.worked)])
         }
 
-    def confirms(self, use: Use, noise: Noise) -> bool:
+    def confirms(self, use: ObservedUse, noise: Noise) -> bool:
         """Whether a use was answered so again and again, in the very same situation."""
         lead = self.uses[use] - self.uses[use._replace(worked=not use.worked)]
         return noise.settles(lead, self.uses.total())
 
-    def without(self, false: set[Use]) -> Evidence:
+    def without(self, false: set[ObservedUse]) -> Evidence:
         """The same without answers that are not believed, nor what they seemed to change."""
         if not false:
             return self
@@ -200,12 +200,12 @@ class Evidence:
 class Snapshot:
     """A belief that many atoms are asked of: each is evaluated once."""
 
-    def __init__(self, belief: Belief, world: World) -> None:
+    def __init__(self, belief: Belief, facts: StaticFacts) -> None:
         """Ask a belief."""
-        self.belief, self.world = belief, world
+        self.belief, self.facts = belief, facts
         self._known: dict[tuple[object, ...], Masks] = {}
 
-    def masks(self, template: Template, names: Mapping[str, str]) -> Masks:
+    def masks(self, template: CommandTemplate, names: Mapping[str, str]) -> Masks:
         """Which atoms of a template are true, and which are false, of these things."""
         values = tuple(names[parameter] for parameter in template.parameters)
         true = false = 0
@@ -223,7 +223,7 @@ class Snapshot:
         filled = {str(at): value for at, value in enumerate(values)}
         for bit, (_, name, arguments) in atoms:
             named = [filled.get(argument, argument) for argument in arguments]
-            truth: Truth = PREDICATES[name][1](self.belief, self.world, *named)
+            truth: Truth = PREDICATES[name][1](self.belief, self.facts, *named)
             if truth:
                 true |= bit
             elif truth is False:
@@ -231,7 +231,7 @@ class Snapshot:
         return true, false
 
 
-class Experience:
+class ObservedUses:
     """What was seen of all templates, and which kinds of places share a spot."""
 
     def __init__(
@@ -239,7 +239,9 @@ class Experience:
     ) -> None:
         """Nothing yet; without ``states``, those on record are no conditions to try."""
         self.states = states
-        self.evidence = {s: Evidence(Template(s, constants)) for s in dict.fromkeys(syntaxes)}
+        self.evidence = {
+            s: Evidence(CommandTemplate(s, constants)) for s in dict.fromkeys(syntaxes)
+        }
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
         self.doubts = False
@@ -248,7 +250,7 @@ class Experience:
         self.worked: set[str] = set()
 
     @property
-    def templates(self) -> list[Template]:
+    def templates(self) -> list[CommandTemplate]:
         """In the order the world gave them."""
         return [evidence.template for evidence in self.evidence.values()]
 
@@ -259,7 +261,7 @@ class Experience:
         total = sum(evidence.uses.total() for evidence in self.evidence.values())
         return Noise(false / total if total else 0.0)
 
-    def match(self, action: str) -> tuple[Template, Mapping[str, str]] | None:
+    def match(self, action: str) -> tuple[CommandTemplate, Mapping[str, str]] | None:
         """The template that a command belongs to, and what it names."""
         for template in self.templates:
             if (names := template.match(action)) is not None:
@@ -275,7 +277,7 @@ class Experience:
         kinds = frozenset(kind_of(place) for place in belief["places"])
         if not self.states:
             belief = Belief(**{**belief, "flags": {}})
-        return Snapshot(belief, World({}, {}, [kinds]) if self.doubts else CERTAIN)
+        return Snapshot(belief, StaticFacts({}, {}, [kinds]) if self.doubts else CERTAIN)
 
     def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
         """Add one use; a command that follows no template says nothing."""
@@ -297,7 +299,7 @@ class Experience:
         true, false = before.masks(template, names)
         evidence = self.evidence[template.syntax]
         kinds = template.kinds(names)
-        evidence.uses[Use(true, false, kinds, worked)] += 1
+        evidence.uses[ObservedUse(true, false, kinds, worked)] += 1
         if worked:
             then_seen = self.look_at(after)
             template.meet(then_seen.belief)

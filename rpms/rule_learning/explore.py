@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from rpms.envs.base import Environment, LiveGame, Task
-from rpms.rule_learning.evidence import Experience, Snapshot, Template, Use
+from rpms.rule_learning.evidence import CommandTemplate, ObservedUse, ObservedUses, Snapshot
 from rpms.rule_learning.induction import Hypotheses, Hypothesis
 from rpms.rules.predicates import Predicate, evaluate, unify
 from rpms.vocabulary.belief import Belief, in_order, kind_of
@@ -50,11 +50,11 @@ def explore(
     env: Environment,
     tasks: Sequence[Task],
     seed: int,
-    report: Callable[[int, Experience], None] = lambda number, experience: None,
+    report: Callable[[int, ObservedUses], None] = lambda number, experience: None,
     steps: int = STEPS,
     watchers: Sequence[Watcher] = (),
-    pursue: Callable[[Player], None] | None = None,
-) -> Experience:
+    pursue: Callable[[Explorer], None] | None = None,
+) -> ObservedUses:
     """Play the tasks' homes and note every answer; ``report`` is called after each home.
 
     Whatever the tasks ask for is of no interest here, but to somebody who is let play now and then.
@@ -64,10 +64,10 @@ def explore(
         # Places that every home has under the same name: a rule may speak of them.
         named = [set(env.first_belief(game.reset(task))["places"]) for task in tasks[:20]]
         constants = sorted(set.intersection(*named)) if len(named) > 1 else []
-        experience = Experience(env.command_templates(), constants, env.states_decide)
+        experience = ObservedUses(env.command_templates(), constants, env.states_decide)
         for number, task in enumerate(tasks, start=1):
             rng = Random(f"{seed}/{number}")
-            _play_home(Player(env, game, task, steps, experience, rng, watchers), trials, pursue)
+            _play_home(Explorer(env, game, task, steps, experience, rng, watchers), trials, pursue)
             report(number, experience)
     finally:
         game.close()
@@ -75,16 +75,16 @@ def explore(
 
 
 class Watcher:
-    """Somebody who looks over the player's shoulder and does not interfere."""
+    """Somebody who looks over the explorer's shoulder and does not interfere."""
 
-    def before(self, player: Player, action: str) -> None:
+    def before(self, explorer: Explorer, action: str) -> None:
         """A command is about to be given."""
 
-    def after(self, player: Player, action: str, worked: bool) -> None:
-        """It was answered; the player's belief is still the one from before."""
+    def after(self, explorer: Explorer, action: str, worked: bool) -> None:
+        """It was answered; the explorer's belief is still the one from before."""
 
 
-class Player:
+class Explorer:
     """Plays one home, command by command, and writes every answer down."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Player:
         game: LiveGame,
         task: Task,
         steps: int,
-        experience: Experience,
+        experience: ObservedUses,
         rng: Random,
         watchers: Sequence[Watcher] = (),
     ) -> None:
@@ -101,7 +101,7 @@ class Player:
         self.env, self.game, self.task, self.budget = env, game, task, steps
         self.experience, self.rng, self.watchers = experience, rng, watchers
         # Whoever chooses the commands learns; no rule leads to expect anything before.
-        self.rules = Hypotheses(Experience(()))
+        self.rules = Hypotheses(ObservedUses(()))
         self.surprises: list[Surprise] = []
         self._reset()
 
@@ -157,25 +157,27 @@ class Player:
 class Surprise(NamedTuple):
     """An answer that the rules do not explain, and what was believed before it."""
 
-    template: Template
+    template: CommandTemplate
     names: Mapping[str, str]
     before: Snapshot
     worked: bool
 
 
-def _play_home(player: Player, trials: Trials, pursue: Callable[[Player], None] | None) -> None:
-    curiosity = Curiosity(player)
+def _play_home(
+    explorer: Explorer, trials: Trials, pursue: Callable[[Explorer], None] | None
+) -> None:
+    curiosity = Curiosity(explorer)
     laboratory = Laboratory(curiosity, trials)
-    due = player.budget - RELEARN
-    while player.budget > 0:
+    due = explorer.budget - RELEARN
+    while explorer.budget > 0:
         laboratory.ask_again()
-        if player.budget <= due:
+        if explorer.budget <= due:
             curiosity.learn()
-            due = player.budget - RELEARN
-        if pursue and player.rng.random() < PURPOSEFUL:
-            pursue(player)
+            due = explorer.budget - RELEARN
+        if pursue and explorer.rng.random() < PURPOSEFUL:
+            pursue(explorer)
         curiosity.test_here()
-        chance = player.rng.random()
+        chance = explorer.rng.random()
         if chance < 0.5:
             laboratory.run_one()
         elif chance < 0.6:
@@ -184,7 +186,7 @@ def _play_home(player: Player, trials: Trials, pursue: Callable[[Player], None] 
             curiosity.try_anything()
         else:
             curiosity.walk()
-    player.experience.note_spots(player.belief)
+    explorer.experience.note_spots(explorer.belief)
 
 
 def names_at_hand(belief: Belief) -> list[str]:
@@ -201,7 +203,7 @@ def names_known(belief: Belief) -> list[str]:
     return sorted({*named, *names_at_hand(belief)}, key=in_order)
 
 
-def draw_names(template: Template, belief: Belief, rng: Random) -> Mapping[str, str] | None:
+def draw_names(template: CommandTemplate, belief: Belief, rng: Random) -> Mapping[str, str] | None:
     """Things for a command: mostly such as are at hand, else any; None if nothing has a name."""
     near, known = names_at_hand(belief), names_known(belief)
     if not known:
@@ -215,14 +217,14 @@ def draw_names(template: Template, belief: Belief, rng: Random) -> Mapping[str, 
 class Curiosity:
     """Chooses the command whose answer says most, and otherwise walks on."""
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, explorer: Explorer) -> None:
         """The rules are induced again whenever ``learn`` is called."""
-        self.player, self.rng = player, player.rng
+        self.explorer, self.rng = explorer, explorer.rng
         self.learn()
 
     def learn(self) -> None:
         """Take up what has been seen since."""
-        self.rules = self.player.rules = Hypotheses(self.player.experience)
+        self.rules = self.explorer.rules = Hypotheses(self.explorer.experience)
         matter = {
             rule.template.atoms[literal.atom].name
             for rule in self.rules.rules.values()
@@ -231,39 +233,39 @@ class Curiosity:
         self.masks: dict[str, int] = {}
         self.worked: set[tuple[str, ...]] = set()
         self.seen: Counter[tuple[str | int, ...]] = Counter()
-        for syntax, evidence in self.player.experience.evidence.items():
+        for syntax, evidence in self.explorer.experience.evidence.items():
             atoms = enumerate(evidence.template.atoms)
             self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in matter)
             for use, count in evidence.uses.items():
                 self._count(syntax, use, count)
             self.worked |= {(syntax, *use.kinds) for use in evidence.accepted}
 
-    def _count(self, syntax: str, use: Use, count: int = 1) -> None:
+    def _count(self, syntax: str, use: ObservedUse, count: int = 1) -> None:
         pattern = (syntax, use.true & self.masks[syntax])
         self.seen[pattern] += count
         self.seen[*pattern, *use.kinds] += count
 
-    def _use(self, template: Template, values: Sequence[str]) -> Use:
+    def _use(self, template: CommandTemplate, values: Sequence[str]) -> ObservedUse:
         names = dict(zip(template.parameters, values, strict=True))
-        return Use(*self.player.now.masks(template, names), template.kinds(names), False)
+        return ObservedUse(*self.explorer.now.masks(template, names), template.kinds(names), False)
 
     def test_here(self) -> None:
         """Try what is open at this very spot: one command of each template."""
-        player = self.player
-        belief, near = player.belief, names_at_hand(player.belief)
-        templates = [template for template in player.experience.templates if template.parameters]
+        explorer = self.explorer
+        belief, near = explorer.belief, names_at_hand(explorer.belief)
+        templates = [template for template in explorer.experience.templates if template.parameters]
         self.rng.shuffle(templates)
         for template in templates:
             best = max(self._open_questions(template, near), default=None)
             if best is None:
                 continue
             self._count(template.syntax, self._use(template, best[-1]))
-            player.say(template.command(dict(zip(template.parameters, best[-1], strict=True))))
-            if player.budget <= 0 or player.belief is not belief:
+            explorer.say(template.command(dict(zip(template.parameters, best[-1], strict=True))))
+            if explorer.budget <= 0 or explorer.belief is not belief:
                 return
 
     def _open_questions(
-        self, template: Template, near: Sequence[str]
+        self, template: CommandTemplate, near: Sequence[str]
     ) -> Iterator[tuple[float, float, tuple[str, ...]]]:
         """Bindings that no rule judges and that were not tried in such a situation.
 
@@ -286,7 +288,7 @@ class Curiosity:
                 rank = -float(self.seen[pattern])
             yield rank, self.rng.random(), values
 
-    def _open(self, rule: Hypothesis, use: Use) -> bool:
+    def _open(self, rule: Hypothesis, use: ObservedUse) -> bool:
         """A rule leaves it open; or only its kinds speak against it, which may belong together."""
         possible = rule.allows(use)
         if possible is None:
@@ -299,38 +301,38 @@ class Curiosity:
 
     def walk(self) -> None:
         """Do something that should work, preferably something that changes the state."""
-        player, rng = self.player, self.rng
-        templates = player.experience.templates
+        explorer, rng = self.explorer, self.rng
+        templates = explorer.experience.templates
         changing = [t for t in templates if (r := self.rules.rules.get(t.syntax)) and r.effects]
         pool = changing if changing and rng.random() < 0.8 else templates
         for _ in range(4):
             template = rng.choice(pool)
             for _ in range(WEIGHED):
-                names = draw_names(template, player.belief, rng)
+                names = draw_names(template, explorer.belief, rng)
                 if names is None:
                     break
-                unseen = any(name not in player.belief["searched"] for name in names.values())
+                unseen = any(name not in explorer.belief["searched"] for name in names.values())
                 likely = unseen or rng.random() < 0.5
-                if likely and self.rules.judge(template, names, player.now):
-                    player.say(template.command(names))
+                if likely and self.rules.judge(template, names, explorer.now):
+                    explorer.say(template.command(names))
                     return
         self.try_anything()
 
     def try_anything(self) -> None:
         """A command drawn blindly: it may contradict what everybody is sure of."""
-        template = self.rng.choice(self.player.experience.templates)
-        names = draw_names(template, self.player.belief, self.rng)
+        template = self.rng.choice(self.explorer.experience.templates)
+        names = draw_names(template, self.explorer.belief, self.rng)
         if names is not None:
-            self.player.say(template.command(names))
+            self.explorer.say(template.command(names))
 
     def look(self) -> None:
         """Commands about nothing in particular cost little and may show something."""
-        plain = [t.syntax for t in self.player.experience.templates if not t.parameters]
+        plain = [t.syntax for t in self.explorer.experience.templates if not t.parameters]
         if plain:
-            self.player.say(self.rng.choice(plain))
+            self.explorer.say(self.rng.choice(plain))
 
 
-def _likeness(rule: Hypothesis, use: Use) -> float:
+def _likeness(rule: Hypothesis, use: ObservedUse) -> float:
     """How much of what another action needs holds here, its parameters taken in their order."""
     if not rule.conditions:
         return 0.0
@@ -341,7 +343,7 @@ class Experiment(NamedTuple):
     """A command to try once these statements hold."""
 
     key: tuple[str, object]
-    template: Template
+    template: CommandTemplate
     names: Mapping[str, str]
     needs: Sequence[Predicate]
 
@@ -351,7 +353,7 @@ class Laboratory:
 
     def __init__(self, curiosity: Curiosity, trials: Trials) -> None:
         """The rules are those that curiosity has learned by now."""
-        self.player, self.curiosity, self.trials = curiosity.player, curiosity, trials
+        self.explorer, self.curiosity, self.trials = curiosity.explorer, curiosity, trials
         self.rng = curiosity.rng
 
     def run_one(self) -> None:
@@ -367,7 +369,7 @@ class Laboratory:
                 self.trials[experiment.key] += 1
                 if self._set_up(experiment.needs):
                     self.trials[experiment.key] += ENOUGH
-                    self.player.say(experiment.template.command(experiment.names))
+                    self.explorer.say(experiment.template.command(experiment.names))
                 return
 
     def ask_again(self) -> None:
@@ -375,27 +377,27 @@ class Laboratory:
 
         What is played meanwhile raises no further questions.
         """
-        player, noise = self.player, self.curiosity.rules.noise
-        surprises, player.surprises = player.surprises, []
+        explorer, noise = self.explorer, self.curiosity.rules.noise
+        surprises, explorer.surprises = explorer.surprises, []
         for surprise in surprises:
             command, lead = surprise.template.command(surprise.names), 1
             if not noise.rate and self._is_confirmed(surprise, command):
                 continue
             for _ in range(ASKED_AGAIN):
-                settled = noise.settles(abs(lead), player.experience.commands)
-                if settled or player.budget <= 1 or not self._restore(surprise):
+                settled = noise.settles(abs(lead), explorer.experience.commands)
+                if settled or explorer.budget <= 1 or not self._restore(surprise):
                     break
-                lead += 1 if player.say(command) == surprise.worked else -1
-        player.surprises = []
+                lead += 1 if explorer.say(command) == surprise.worked else -1
+        explorer.surprises = []
 
     def _is_confirmed(self, surprise: Surprise, command: str) -> bool:
         """Whether nothing speaks against an answer of a world that never gave a false one.
 
         Asked on the side, so that such a world is explored as if nobody had doubted it.
         """
-        if self.player.belief != surprise.before.belief:
+        if self.explorer.belief != surprise.before.belief:
             return True
-        return self.player.say(command, noted=False) == surprise.worked
+        return self.explorer.say(command, noted=False) == surprise.worked
 
     def _restore(self, surprise: Surprise) -> bool:
         """Let the conditions of an action stand as they stood; those unknown are left to chance.
@@ -403,12 +405,12 @@ class Laboratory:
         Where none is known of, only the very same situation will do.
         """
         template, names, before, _ = surprise
-        if self.player.belief == before.belief:
+        if self.explorer.belief == before.belief:
             return True
         rule = self.curiosity.rules.rules.get(template.syntax)
         if rule is None:
             return False
-        use = Use(*before.masks(template, names), template.kinds(names), False)
+        use = ObservedUse(*before.masks(template, names), template.kinds(names), False)
         literals = [
             literal._replace(positive=literal.positive == use.grants(literal))
             for literal in rule.conditions
@@ -419,11 +421,11 @@ class Laboratory:
     def _kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""
         template, tables = rule.template, rule.tables
-        evidence = self.player.experience.evidence[template.syntax]
+        evidence = self.explorer.experience.evidence[template.syntax]
         worked = {use.kinds for use in evidence.accepted}
         for at, parameter in enumerate(template.parameters):
             names = self._likely_names(rule)
-            known = names_known(self.player.belief)
+            known = names_known(self.explorer.belief)
             self.rng.shuffle(known)
             # Kinds that fail with all others may belong together.
             together = self.rng.random() < DISTRUST
@@ -465,16 +467,16 @@ class Laboratory:
     def _likely_names(self, rule: Hypothesis) -> dict[str, str]:
         """Known things of kinds that have worked together."""
         by_kind: dict[str, list[str]] = {}
-        for name in names_known(self.player.belief):
+        for name in names_known(self.explorer.belief):
             by_kind.setdefault(kind_of(name), []).append(name)
-        evidence = self.player.experience.evidence[rule.template.syntax]
+        evidence = self.explorer.experience.evidence[rule.template.syntax]
         worked = sorted({u.kinds for u in evidence.accepted if all(k in by_kind for k in u.kinds)})
         kinds = self.rng.choice(worked) if worked else ()
         pairs = zip(rule.template.parameters, kinds, strict=False)
         return {parameter: self.rng.choice(by_kind[kind]) for parameter, kind in pairs}
 
     def _holds(self, predicate: Predicate) -> bool | None:
-        return evaluate(predicate, self.player.belief, self.curiosity.rules.world, {})
+        return evaluate(predicate, self.explorer.belief, self.curiosity.rules.facts, {})
 
     def _set_up(self, needs: Sequence[Predicate]) -> bool:
         """Bring the needed statements about; what is undone on the way is done again."""
@@ -483,7 +485,7 @@ class Laboratory:
             if not missing:
                 return True
             action = self._way_to(missing[0], DEPTH)
-            if action is None or self.player.budget <= 1 or not self.player.say(action):
+            if action is None or self.explorer.budget <= 1 or not self.explorer.say(action):
                 return False
         return False
 
@@ -511,7 +513,7 @@ class Laboratory:
                 continue
             scores = {
                 name: self._score(rule, {**names, parameter: name}) + self.rng.random()
-                for name in names_known(self.player.belief)
+                for name in names_known(self.explorer.belief)
                 if name not in names.values()
             }
             if not scores:
@@ -533,6 +535,6 @@ def _needs(rule: Hypothesis, names: Mapping[str, str]) -> list[Predicate]:
     return [rule.template.predicate(literal).about(names) for literal in literals]
 
 
-def _distinct(template: Template, names: Mapping[str, str]) -> bool:
+def _distinct(template: CommandTemplate, names: Mapping[str, str]) -> bool:
     """A thing for every parameter, and none twice."""
     return len(set(names.values())) == len(template.parameters)

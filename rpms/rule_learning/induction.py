@@ -15,9 +15,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rpms.rule_learning.evidence import Evidence, Experience, Literal, Snapshot, Template, Use
+from rpms.rule_learning.evidence import (
+    CommandTemplate,
+    Evidence,
+    ObservedUse,
+    ObservedUses,
+    SignedAtom,
+    Snapshot,
+)
 from rpms.rule_learning.noise import NO_NOISE, Noise, is_outvoted
-from rpms.rules.predicates import World
+from rpms.rules.predicates import StaticFacts
 
 # One of several ways must account for as many accepted uses.
 MIN_SUPPORT = 2
@@ -122,30 +129,30 @@ class Hypothesis:
         effects: changes common to all accepted uses.
     """
 
-    template: Template
+    template: CommandTemplate
     accepted: int = 0
     refused: int = 0
-    conditions: list[Literal] = field(default_factory=list)
-    tested: dict[Literal, int] = field(default_factory=dict)
-    ways: list[Literal] = field(default_factory=list)
+    conditions: list[SignedAtom] = field(default_factory=list)
+    tested: dict[SignedAtom, int] = field(default_factory=dict)
+    ways: list[SignedAtom] = field(default_factory=list)
     about: str = ""
-    doubtful: list[Literal] = field(default_factory=list)
+    doubtful: list[SignedAtom] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
-    effects: list[Literal] = field(default_factory=list)
+    effects: list[SignedAtom] = field(default_factory=list)
 
     @property
     def unexplained(self) -> int:
         """Refusals that neither literals nor tables account for."""
         return self.tables.unexplained
 
-    def allows(self, use: Use) -> bool | None:
+    def allows(self, use: ObservedUse) -> bool | None:
         """Whether the rule calls a use possible; None where the belief or a table is silent."""
         truths = [self.tables.works(use.kinds), self.one_way(use)]
         if False in truths or any(map(use.denies, self.conditions)):
             return False
         return True if all(truths) and all(map(use.grants, self.conditions)) else None
 
-    def one_way(self, use: Use) -> bool | None:
+    def one_way(self, use: ObservedUse) -> bool | None:
         """Whether one of the ways holds, where there are any."""
         if not self.ways or any(map(use.grants, self.ways)):
             return True
@@ -167,7 +174,7 @@ def induce(evidence: Evidence, noise: Noise = NO_NOISE) -> Hypothesis | None:
     return rule and _induce(evidence.without(_disbelieved(rule, evidence, noise)), noise)
 
 
-def _is_chance(worked: bool, uses: Iterable[Use], evidence: Evidence, noise: Noise) -> bool:
+def _is_chance(worked: bool, uses: Iterable[ObservedUse], evidence: Evidence, noise: Noise) -> bool:
     """Whether all of these uses that were answered so may be false: so few, and none confirmed."""
     uses = list(uses)
     such = [use for use in uses if use.worked == worked]
@@ -178,10 +185,10 @@ def _is_chance(worked: bool, uses: Iterable[Use], evidence: Evidence, noise: Noi
     return noise.bears(evidence.total(such), evidence.total(uses))
 
 
-def _disbelieved(rule: Hypothesis, evidence: Evidence, noise: Noise) -> set[Use]:
+def _disbelieved(rule: Hypothesis, evidence: Evidence, noise: Noise) -> set[ObservedUse]:
     """What the rule says the opposite of, if there is no more of it than chance accounts for."""
     judged = {use: rule.allows(use) for use in evidence.uses}
-    false = set[Use]()
+    false = set[ObservedUse]()
     for expected in (True, False):
         uses = [use for use, allowed in judged.items() if allowed is expected]
         if _is_chance(not expected, uses, evidence, noise):
@@ -216,25 +223,25 @@ def _explained(rule: Hypothesis, noise: Noise) -> bool:
     return noise.bears(rule.unexplained, rule.accepted + rule.unexplained)
 
 
-def _is_sure(literal: Literal, evidence: Evidence, noise: Noise) -> bool:
+def _is_sure(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
     """Known to hold in every accepted use."""
     without = [use for use in evidence.uses if not use.grants(literal)]
     return _is_chance(True, without, evidence, noise)
 
 
-def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
+def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
     """Every literal that the accepted uses do not contradict and enough of them bear out.
 
     In order of preference: as it is before denied, about parameters before about named things.
     """
     accepted = evidence.accepted
     total = evidence.total(accepted)
-    contradiction = Use(0, 0, (), True)
+    contradiction = ObservedUse(0, 0, (), True)
     for use in accepted:
         true, false = contradiction.true | use.true, contradiction.false | use.false
         contradiction = contradiction._replace(true=true, false=false)
     every = range(len(evidence.template.atoms))
-    literals = [Literal(number, positive) for positive in (True, False) for number in every]
+    literals = [SignedAtom(number, positive) for positive in (True, False) for number in every]
     alive = [
         literal
         for literal in literals
@@ -252,7 +259,7 @@ def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
     ]
 
 
-def _is_borne(literal: Literal, evidence: Evidence, noise: Noise) -> bool:
+def _is_borne(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
     """A condition's contradictions are false answers to uses that should all have been refused."""
     if not noise.rate:
         return False
@@ -263,9 +270,9 @@ def _is_borne(literal: Literal, evidence: Evidence, noise: Noise) -> bool:
 def _fit(
     rule: Hypothesis,
     evidence: Evidence,
-    alive: Sequence[Literal],
+    alive: Sequence[SignedAtom],
     noise: Noise,
-    sure: Collection[Literal] = (),
+    sure: Collection[SignedAtom] = (),
 ) -> Hypothesis:
     """Set cover of the refusals, then out with whatever nothing depends on."""
     conditions = cover(evidence, alive, sure)
@@ -279,14 +286,14 @@ def _fit(
         conditions = [literal for literal in conditions if literal != max(idle, key=alive.index)]
 
 
-def _accounts(use: Use, literal: Literal, sure: Collection[Literal]) -> bool:
+def _accounts(use: ObservedUse, literal: SignedAtom, sure: Collection[SignedAtom]) -> bool:
     """Whether a literal explains a refusal: it was false, or sure to be needed and not known."""
     return use.denies(literal) or (literal in sure and not use.grants(literal))
 
 
 def cover(
-    evidence: Evidence, alive: Sequence[Literal], sure: Collection[Literal] = ()
-) -> list[Literal]:
+    evidence: Evidence, alive: Sequence[SignedAtom], sure: Collection[SignedAtom] = ()
+) -> list[SignedAtom]:
     """Greedy: again and again the literal that accounts for most refusals not yet explained."""
     # Many refusals have the same reasons: each set of reasons is looked at once.
     unexplained: Counter[frozenset[int]] = Counter()
@@ -306,7 +313,7 @@ def cover(
         unexplained = Counter({r: n for r, n in unexplained.items() if best not in r})
 
 
-def _tables(evidence: Evidence, conditions: Sequence[Literal], noise: Noise) -> Tables:
+def _tables(evidence: Evidence, conditions: Sequence[SignedAtom], noise: Noise) -> Tables:
     good: Counter[Kinds] = Counter()
     bad: Counter[Kinds] = Counter()
     for use, count in evidence.uses.items():
@@ -323,7 +330,7 @@ def _tables(evidence: Evidence, conditions: Sequence[Literal], noise: Noise) -> 
 
 
 def _alone(
-    rule: Hypothesis, evidence: Evidence, literal: Literal, sure: Collection[Literal]
+    rule: Hypothesis, evidence: Evidence, literal: SignedAtom, sure: Collection[SignedAtom]
 ) -> int:
     """By how many uses of the right kinds were refused for this literal alone, less accepted."""
     others = [condition for condition in rule.conditions if condition != literal]
@@ -362,10 +369,10 @@ def _decided(rule: Hypothesis, evidence: Evidence) -> float:
     return evidence.total(sure) / max(evidence.total(accepted), 1)
 
 
-def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[Literal]:
+def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[SignedAtom]:
     atoms = evidence.template.atoms
     about = [
-        Literal(number, positive)
+        SignedAtom(number, positive)
         for positive in (True, False)
         for number, atom in enumerate(atoms)
         if set(atom.arguments) == {parameter}
@@ -375,7 +382,7 @@ def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[Literal]:
         uses = [use for use in evidence.uses if use.grants(literal)]
         if _is_chance(False, uses, evidence, noise):
             clean.append(literal)
-    open_uses, ways = evidence.accepted, list[Literal]()
+    open_uses, ways = evidence.accepted, list[SignedAtom]()
     while open_uses:
         gain = {
             literal: evidence.total(use for use in open_uses if use.grants(literal))
@@ -392,7 +399,7 @@ def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[Literal]:
     return ways if fit and len(ways) > 1 else []
 
 
-def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
+def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
     """What every accepted use brought about.
 
     A literal counts that was definitely false before some use and true after each: what was
@@ -414,11 +421,11 @@ def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[Literal]:
                 new = not any(use.true & bit for use in uses)
                 turned = turned or (new and held == total >= MIN_SUPPORT)
             if turned and noise.bears(lost, total) and held * 2 > total:
-                effects.append(Literal(number, positive))
+                effects.append(SignedAtom(number, positive))
     return effects
 
 
-def writable(template: Template, effects: Sequence[Literal]) -> list[Literal]:
+def writable(template: CommandTemplate, effects: Sequence[SignedAtom]) -> list[SignedAtom]:
     """Of all changes those that a simulated step can carry out, about parameters only."""
     names = {literal: template.atoms[literal.atom].name for literal in effects}
     return [
@@ -431,7 +438,7 @@ def writable(template: Template, effects: Sequence[Literal]) -> list[Literal]:
 class Hypotheses:
     """The rules that the experience so far supports."""
 
-    def __init__(self, experience: Experience) -> None:
+    def __init__(self, experience: ObservedUses) -> None:
         """Induce a rule for every template that ever worked."""
         self.experience, self.noise = experience, experience.noise
         induced = {
@@ -440,19 +447,21 @@ class Hypotheses:
         self.rules: dict[str, Hypothesis] = {s: rule for s, rule in induced.items() if rule}
 
     @cached_property
-    def world(self) -> World:
+    def facts(self) -> StaticFacts:
         """Which kinds of places may share a spot, for telling that one is *not* at another."""
-        return World({}, {}, may_share(self.experience))
+        return StaticFacts({}, {}, may_share(self.experience))
 
-    def judge(self, template: Template, names: Mapping[str, str], now: Snapshot) -> bool | None:
+    def judge(
+        self, template: CommandTemplate, names: Mapping[str, str], now: Snapshot
+    ) -> bool | None:
         """Whether a command is called possible; None where that is open, or nothing is known."""
         rule = self.rules.get(template.syntax)
         if rule is None:
             return None
-        return rule.allows(Use(*now.masks(template, names), template.kinds(names), False))
+        return rule.allows(ObservedUse(*now.masks(template, names), template.kinds(names), False))
 
 
-def may_share(experience: Experience) -> list[frozenset[str]]:
+def may_share(experience: ObservedUses) -> list[frozenset[str]]:
     """Groups of kinds of places any two of which may stand at one spot.
 
     Two kinds that were seldom met in one home are left undecided, too: only what was found apart

@@ -19,7 +19,7 @@ from rpms.evals.learn import find_runs
 from rpms.evals.learning_splits import is_learning_split, learning_splits
 from rpms.evals.run_folder import read_records
 from rpms.guard.answers import belief_after
-from rpms.rule_learning.evidence import CERTAIN, Experience, Template
+from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
 from rpms.rules.check import check_manual
@@ -55,7 +55,7 @@ def learn_by_exploring(
         raise RpmsError(f"--explore {homes}: there is no home to explore; ask for at least 1")
     latest: Hypotheses | None = None
 
-    def learn(number: int, experience: Experience) -> None:
+    def learn(number: int, experience: ObservedUses) -> None:
         nonlocal latest
         latest = Hypotheses(experience)
         far = f"home {number}/{len(tasks)}: {experience.commands} commands"
@@ -74,7 +74,7 @@ def learn_by_exploring(
 
 def learn_from_runs(env: Environment, out: Path, folder: Path, report: Report = print) -> None:
     """Learn from the recorded episodes of a run, or of all runs below a folder."""
-    experience = Experience(env.command_templates(), states=env.states_decide)
+    experience = ObservedUses(env.command_templates(), states=env.states_decide)
     episodes = [list(_replay(env, record)) for record in _records(env, folder)]
     # Whether places share a spot has to be known before the first use is noted.
     experience.doubts = any(use.after["reachable"] for episode in episodes for use in episode)
@@ -162,8 +162,8 @@ def tier_of(rules: Hypotheses) -> dict[str, Any]:
     for section in ("affordances", "ruled_out", "contains", "cannot_contain", "predicates"):
         if section in sections:
             tier[section] = sections[section]
-    if rules.world.built_together:
-        tier["built_together"] = [sorted(unit) for unit in rules.world.built_together]
+    if rules.facts.built_together:
+        tier["built_together"] = [sorted(unit) for unit in rules.facts.built_together]
     if wording := {name: sections[name] for name in ("phrases",) if sections[name]}:
         tier["wording"] = wording
     return {**tier, "actions": actions}
@@ -185,9 +185,9 @@ def beside(tier: Mapping[str, Any], shipped: Iterable[ActionRule]) -> dict[str, 
     return {**{key: tier[key] for key in tier if key != "replaces"}, "actions": actions}
 
 
-def _names(templates: Iterable[Template]) -> list[tuple[str, Template]]:
+def _names(templates: Iterable[CommandTemplate]) -> list[tuple[str, CommandTemplate]]:
     """A name of its own for every action."""
-    named: dict[str, Template] = {}
+    named: dict[str, CommandTemplate] = {}
     for template in templates:
         name, number = template.name, 2
         while name in named:
@@ -197,7 +197,7 @@ def _names(templates: Iterable[Template]) -> list[tuple[str, Template]]:
 
 
 def _action(
-    template: Template, rule: Hypothesis | None, name: str, sections: Sections
+    template: CommandTemplate, rule: Hypothesis | None, name: str, sections: Sections
 ) -> dict[str, Any]:
     identity = f"L-{re.sub(r'[^A-Z0-9]+', '-', name.upper())}"
     head: dict[str, Any] = {"id": identity, "name": name, "syntax": template.syntax}
@@ -233,7 +233,7 @@ def _action(
         p for p in map(template.predicate, rule.conditions) if not p.positive and p.name == "at"
     ]
     if away and away[0] in general:
-        action["refused_means_here"] = away[0].arguments[0]
+        action["rejected_means_here"] = away[0].arguments[0]
     return action
 
 

@@ -49,9 +49,9 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
 
     domain, env = manual.domain, manual.environment
     served = "domain" not in gone
-    asked_back = env.asked_back
-    if asked_back.rule in gone:
-        asked_back = asked_back.model_copy(update={"rule": ""})
+    disambiguation = env.disambiguation
+    if disambiguation.rule in gone:
+        disambiguation = disambiguation.model_copy(update={"rule": ""})
     return Manual(
         manual.universal.model_copy(update={"rules": remaining(manual.universal.rules)}),
         domain.model_copy(
@@ -60,7 +60,7 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
                 "likely_places": remaining(domain.likely_places),
                 "here": remaining(domain.here),
                 "urgent": domain.urgent if served else [],
-                "serves": domain.serves if served else {},
+                "applicable": domain.applicable if served else {},
             }
         ),
         env.model_copy(
@@ -68,7 +68,7 @@ def leave_out(manual: Manual, names: Collection[str]) -> Manual:
                 "rules": remaining(env.rules),
                 "situations": remaining(env.situations),
                 "forbidden": remaining(env.forbidden) if "environment" not in gone else [],
-                "asked_back": asked_back,
+                "disambiguation": disambiguation,
             }
         ),
         extra={name: remaining(rules) for name, rules in manual.extra.items()},

@@ -95,7 +95,7 @@ def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[st
         return "", ""
     rule, names = matched
     for each in rule.needs:
-        static = each.name in _STATIC or each.name in manual.world.affordances
-        if static and evaluate(each, empty_belief(), manual.world, names) is False:
-            return rule.id, need(each, names, manual.world)
+        static = each.name in _STATIC or each.name in manual.facts.affordances
+        if static and evaluate(each, empty_belief(), manual.facts, names) is False:
+            return rule.id, need(each, names, manual.facts)
     return "", ""

@@ -189,7 +189,7 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
         known[term] = _takes_argument(choices)
     texts = [("terms", term, text) for term, rows in domain.terms.items() for text in chain(*rows)]
     for step, services in domain.patterns.items():
-        texts += [("serves", step, text) for service in services for text in service.when]
+        texts += [("applicable", step, text) for service in services for text in service.when]
     for section, where, text in dict.fromkeys(texts):
         predicate = parse_predicate(text)
         last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
@@ -276,13 +276,17 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for step, services in manual.domain.patterns.items():
         for service in services:
             if service.action not in names:
-                yield "domain", "serves", f"'{step}' names the unknown action '{service.action}'"
+                yield (
+                    "domain",
+                    "applicable",
+                    f"'{step}' names the unknown action '{service.action}'",
+                )
                 continue
             texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
             filled = {*names[service.action].parameters, "readings", "usual"}
             for blank in {*re.findall(r"\{(\w+)\}", texts)} - filled:
                 problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
-                yield "domain", "serves", problem
+                yield "domain", "applicable", problem
 
 
 def _unplayable(manual: Manual) -> Iterator[Problem]:
@@ -293,9 +297,9 @@ def _unplayable(manual: Manual) -> Iterator[Problem]:
         advice = "name one that can always be done, for when nothing else is possible: 'idle: look'"
         yield "domain", "idle", f"{what}; {advice}"
     steps = dict.fromkeys(chain(*domain.procedures.values()))
-    if unserved := [step for step in steps if step not in domain.serves]:
+    if unserved := [step for step in steps if step not in domain.applicable]:
         advice = f"list actions, best first: '{unserved[0]}: [{{action: NAME, because: WHY}}]'"
-        yield "domain", "serves", f"nothing serves {', '.join(unserved)}; {advice}"
+        yield "domain", "applicable", f"nothing serves {', '.join(unserved)}; {advice}"
 
 
 def locate(

@@ -77,7 +77,7 @@ def holds(point: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) 
         return met == predicate.positive
     if predicate.name in WORDS:
         return WORDS[predicate.name][1](point, *arguments) == predicate.positive
-    return evaluate(predicate, point.belief, point.manual.world, bound) is True
+    return evaluate(predicate, point.belief, point.manual.facts, bound) is True
 
 
 def _targeted(point: DecisionPoint, name: str) -> bool:
@@ -104,7 +104,7 @@ def _is_object(point: DecisionPoint, name: str) -> bool:
     """
     thing = point.goal["object"]
     first, _, lasting = thing.partition(" ")
-    if lasting and first in point.manual.world.wording.anything and refers_to(name, lasting):
+    if lasting and first in point.manual.facts.wording.anything and refers_to(name, lasting):
         return True
     return refers_to(name, thing) or _has_category(point, name, thing)
 
@@ -129,7 +129,7 @@ def _shared_spot(point: DecisionPoint) -> bool:
 def _has_category(point: DecisionPoint, name: str, category: str) -> bool:
     """One of the kinds listed under this name: a category, or a property of Tier 3."""
     listed = point.manual.domain.categories.get(category, ())
-    kinds = point.manual.world.affordances.get(category) or frozenset(listed)
+    kinds = point.manual.facts.affordances.get(category) or frozenset(listed)
     return is_a(name, kinds) is True
 
 
@@ -291,7 +291,7 @@ def _may_hold(point: DecisionPoint, name: str) -> bool:
     if localities and not any(rank(name, line.inside) < len(line.inside) for line in localities):
         return False
     rooms = [*(place for line in localities for place in line.places)]
-    if named in point.manual.world.connected:
+    if named in point.manual.facts.connected:
         return here == named or here in rooms
     return here in rooms or not rooms
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
-from rpms.rules.predicates import World, evaluate, need, parse_predicate
+from rpms.rules.predicates import StaticFacts, evaluate, need, parse_predicate
 from rpms.rules.schema import (
     ActionRule,
     DomainTier,
@@ -149,14 +149,14 @@ class Manual:
         return self.environment.forbidden
 
     @cached_property
-    def world(self) -> World:
+    def facts(self) -> StaticFacts:
         """Static properties of kinds, for evaluating predicates."""
         ways: dict[str, set[str]] = {}
         for place, others in self.environment.connected.items():
             for other in others:
                 ways.setdefault(place, set()).add(other)
                 ways.setdefault(other, set()).add(place)
-        return World(
+        return StaticFacts(
             _sets(self.environment.affordances),
             _sets(self.environment.contains),
             [frozenset(unit) for unit in self.environment.built_together],
@@ -245,13 +245,13 @@ class Manual:
             domain = self.domain
             own = domain.procedures.get(goal_type, [])
             others = {step for steps in domain.procedures.values() for step in steps} - {*own}
-            steps = [step for step in (*own, *domain.serves) if step not in others]
-            services = [s for step in steps for s in domain.serves.get(step, [])]
+            steps = [step for step in (*own, *domain.applicable) if step not in others]
+            services = [s for step in steps for s in domain.applicable.get(step, [])]
             names = {s.action for s in (*services, *domain.urgent)
                      if {"all", goal_type} & {*s.goal_types}}  # fmt: skip
             names |= {domain.advances[step] for step in own if step in domain.advances}
             everything = {rule.name for rule in self.actions}
-            known = own and all(step in domain.serves for step in own)
+            known = own and all(step in domain.applicable for step in own)
             self._needed[goal_type] = frozenset(names if known else everything)
         return self._needed[goal_type]
 
@@ -297,12 +297,12 @@ class Manual:
         before = {
             "domain": [*self._localities(goal, places), *self._here(goal, places)],
             "environment": [
-                _action_line(rule, self.environment.understood, self.world, once=scope == "goal")
+                _action_line(rule, self.environment.understood, self.facts, once=scope == "goal")
                 for rule in self.actions
                 if wanted(rule)
             ]
             + [
-                _policy_line(rule, self.world)
+                _policy_line(rule, self.facts)
                 for rule in self.environment.policy
                 if rule.id not in self.without and any(wanted(self.by_name[n]) for n in rule.action)
             ],
@@ -355,7 +355,7 @@ class Manual:
             if all(
                 (rejected is not None) == predicate.positive
                 if predicate.name == "last_failed"
-                else evaluate(predicate, belief, self.world, {})
+                else evaluate(predicate, belief, self.facts, {})
                 for predicate in predicates
             ):
                 line = RuleLine(id=situation.id, text=situation.text.format(**fields))
@@ -392,17 +392,19 @@ def _line(rule: Rule) -> RuleLine:
     return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
 
 
-def _policy_line(rule: PolicyRule, world: World) -> RuleLine:
+def _policy_line(rule: PolicyRule, facts: StaticFacts) -> RuleLine:
     """The policy's demand in its own words, or made from its needs."""
     names = " and ".join(rule.action)
-    needs = "; ".join(need(predicate, {}, world) for predicate in rule.demands)
+    needs = "; ".join(need(predicate, {}, facts) for predicate in rule.demands)
     return RuleLine(id=rule.id, text=rule.text or f"{names} needs {needs}")
 
 
-def _action_line(rule: ActionRule, understood: Sequence[str], world: World, once: bool) -> RuleLine:
+def _action_line(
+    rule: ActionRule, understood: Sequence[str], facts: StaticFacts, once: bool
+) -> RuleLine:
     """An action as the prompt shows it: syntax, needs, and a warning that is said ``once``."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    needs = "; ".join(need(p, blanks, world) for p in rule.needs if p.name not in understood)
+    needs = "; ".join(need(p, blanks, facts) for p in rule.needs if p.name not in understood)
     text = rule.syntax.format(**blanks)
     if needs:
         text += f" | needs {needs}"

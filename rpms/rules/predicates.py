@@ -48,7 +48,7 @@ class Predicate(NamedTuple):
 class Wording(Strict, BaseModel):
     """What a world calls its things, where the predicates need to know.
 
-    ``anything`` lists words that may stand for anything, ``unlisted`` what may be carried from the
+    ``anything`` lists words that may stand for anything, ``truncated`` what may be carried from the
     start although no text has said so, ``also_called`` other names that the
     environment takes for a kind of thing, ``passages`` what opens and closes but
     holds nothing, and ``passages_to`` what the passage to a place (``{0}``) is called. ``phrases``
@@ -59,7 +59,7 @@ class Wording(Strict, BaseModel):
     """
 
     anything: frozenset[str] = frozenset()
-    unlisted: frozenset[str] = frozenset()
+    truncated: frozenset[str] = frozenset()
     also_called: dict[str, list[str]] = {}
     passages: frozenset[str] = frozenset()
     passages_to: list[str] = []
@@ -67,7 +67,7 @@ class Wording(Strict, BaseModel):
     facts: dict[str, str] = {}
 
 
-class World(NamedTuple):
+class StaticFacts(NamedTuple):
     """Static knowledge that predicates may use besides the belief."""
 
     affordances: Mapping[str, frozenset[str]]
@@ -124,11 +124,11 @@ def unify(effect: Predicate, fact: Predicate, parameters: Collection[str]) -> di
     return names
 
 
-def fact_sentence(predicate: Predicate, names: Sequence[str], world: World) -> str:
+def fact_sentence(predicate: Predicate, names: Sequence[str], facts: StaticFacts) -> str:
     """What a world says of a state in a sentence of its own; empty where it has none."""
     if predicate.name not in ("state", "seen"):
         return ""
-    sentence = world.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
+    sentence = facts.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
     return sentence.format(*names)
 
 
@@ -141,7 +141,7 @@ def around(belief: Belief, thing: str) -> Iterator[str]:
         thing = place
 
 
-def _at(belief: Belief, world: World, place: str) -> Truth:
+def _at(belief: Belief, facts: StaticFacts, place: str) -> Truth:
     """Another place may stand at this very spot; only a look around rules that out."""
     here = belief["location"]
     if place == here or place in belief["reachable"]:
@@ -149,36 +149,36 @@ def _at(belief: Belief, world: World, place: str) -> Truth:
     if here is None or here in belief["spots"]:
         return False
     together = {kind_of(here), kind_of(place)}
-    return None if any(together <= unit for unit in world.built_together) else False
+    return None if any(together <= unit for unit in facts.built_together) else False
 
 
-def _door(belief: Belief, world: World, place: str, door: str) -> Truth:
+def _door(belief: Belief, facts: StaticFacts, place: str, door: str) -> Truth:
     """Once its contents were seen without a door being mentioned, a place has none.
 
     Unless they can be seen through it: a glass jar shows what it holds with the lid on.
     """
     if place in belief["containers"]:
         return belief["containers"][place] == door
-    if is_a(place, world.affordances.get("see_through", frozenset())):
+    if is_a(place, facts.affordances.get("see_through", frozenset())):
         return None
     return False if place in belief["searched"] else None
 
 
-def _accessible(belief: Belief, _: World, place: str) -> Truth:
+def _accessible(belief: Belief, _: StaticFacts, place: str) -> Truth:
     if place in belief["containers"]:
         return belief["containers"][place] == "open"
     return True if place in belief["searched"] else None
 
 
-def _in(belief: Belief, world: World, thing: str, place: str) -> Truth:
+def _in(belief: Belief, facts: StaticFacts, thing: str, place: str) -> Truth:
     if belief["last_seen"].get(thing) == place or place in belief["also_at"].get(thing, []):
         return True
-    if world.unmoved and thing in belief["last_seen"]:
+    if facts.unmoved and thing in belief["last_seen"]:
         return False
     return False if place in belief["searched"] or thing in belief["holding"] else None
 
 
-def _delivered(belief: Belief, _: World, thing: str, place: str) -> Truth:
+def _delivered(belief: Belief, _: StaticFacts, thing: str, place: str) -> Truth:
     """It lies there, and no other place of that kind holds one of its like: this is the place."""
     alike = {
         where
@@ -188,52 +188,54 @@ def _delivered(belief: Belief, _: World, thing: str, place: str) -> Truth:
     return belief["last_seen"].get(thing) == place and alike == {place}
 
 
-def _here(belief: Belief, world: World, thing: str) -> Truth:
+def _here(belief: Belief, facts: StaticFacts, thing: str) -> Truth:
     """In view at this spot. A thing never seen may still be somewhere around here."""
     place = belief["last_seen"].get(thing)
     if place is not None:
-        return _at(belief, world, place)
+        return _at(belief, facts, place)
     return False if thing in belief["holding"] or belief["location"] is None else None
 
 
-def _place(belief: Belief, _: World, place: str) -> Truth:
+def _place(belief: Belief, _: StaticFacts, place: str) -> Truth:
     return place in belief["places"]
 
 
-def _can_contain(_: Belief, world: World, place: str, thing: str) -> Truth:
+def _can_contain(_: Belief, facts: StaticFacts, place: str, thing: str) -> Truth:
     """A table of both sides leaves open what is on neither."""
-    if kind_of(thing) in world.contains.get(kind_of(place), frozenset()):
+    if kind_of(thing) in facts.contains.get(kind_of(place), frozenset()):
         return True
-    denied = kind_of(thing) in world.cannot_contain.get(kind_of(place), frozenset())
-    return None if world.cannot_contain and not denied else False
+    denied = kind_of(thing) in facts.cannot_contain.get(kind_of(place), frozenset())
+    return None if facts.cannot_contain and not denied else False
 
 
-def _affords(world: World, name: str, thing: str) -> Truth:
+def _affords(facts: StaticFacts, name: str, thing: str) -> Truth:
     """Whether a thing is of a kind with this property; likewise."""
-    truth = is_a(thing, world.affordances[name])
-    if truth is False and name in world.ruled_out:
-        return None if is_a(thing, world.ruled_out[name]) is False else False
+    truth = is_a(thing, facts.affordances[name])
+    if truth is False and name in facts.ruled_out:
+        return None if is_a(thing, facts.ruled_out[name]) is False else False
     return truth
 
 
-def _state(belief: Belief, world: World, thing: str, state: str) -> Truth:
+def _state(belief: Belief, facts: StaticFacts, thing: str, state: str) -> Truth:
     """A thing may have several facts on record; one rules out those that exclude it, or all."""
     known = {*belief["flags"].get(thing, "").split(", ")} - {""}
     if state in known:
         return True
-    if not world.alternatives:
+    if not facts.alternatives:
         return False if known else None
-    return False if any(state in facts and facts & known for facts in world.alternatives) else None
+    return (
+        False if any(state in family and family & known for family in facts.alternatives) else None
+    )
 
 
-def _visible(belief: Belief, world: World, thing: str) -> Truth:
+def _visible(belief: Belief, facts: StaticFacts, thing: str) -> Truth:
     """In view or carried. Denied only if the view is known and nothing in it resembles the name.
 
     What lies in a closed container cannot be acted upon. What an open one holds is unknown until
     it was looked into.
     """
     known = [*belief["visible"], *belief["holding"]]
-    also = world.wording.also_called
+    also = facts.wording.also_called
     known += [other for name in known for other in also.get(kind_of(name), ())]
     if any(same_thing(thing, name) for name in known):
         return True
@@ -245,38 +247,38 @@ def _visible(belief: Belief, world: World, thing: str) -> Truth:
             return True
         if belief["containers"].get(place) == "closed":
             return False
-    if here is None or not belief["visible"] or bare_name(thing) in world.wording.unlisted:
+    if here is None or not belief["visible"] or bare_name(thing) in facts.wording.truncated:
         return None
     words = words_of([thing])
-    if words & world.wording.anything or words & words_of([*known, *belief["containers"]]):
+    if words & facts.wording.anything or words & words_of([*known, *belief["containers"]]):
         return None
     unseen = any(
-        door == "open" and name not in belief["searched"] and not is_a(name, world.wording.passages)
+        door == "open" and name not in belief["searched"] and not is_a(name, facts.wording.passages)
         for name, door in belief["containers"].items()
     )
     return None if unseen else False
 
 
-def _adjacent(belief: Belief, world: World, place: str) -> Truth:
+def _adjacent(belief: Belief, facts: StaticFacts, place: str) -> Truth:
     """Next to here on the map, and the way between not known to be closed."""
     here = belief["location"]
-    if here is None or not {here, place} <= world.connected.keys():
+    if here is None or not {here, place} <= facts.connected.keys():
         return None
-    ways = (belief["containers"].get(form.format(place)) for form in world.wording.passages_to)
-    return place in world.connected[here] and "closed" not in ways
+    ways = (belief["containers"].get(form.format(place)) for form in facts.wording.passages_to)
+    return place in facts.connected[here] and "closed" not in ways
 
 
-def _unclosed(belief: Belief, world: World, place: str) -> Truth:
+def _unclosed(belief: Belief, facts: StaticFacts, place: str) -> Truth:
     """Most things have no door: what was seen without a closed one counts as open."""
     name = find_name(place, belief["containers"])
     if name is not None:
         return belief["containers"][name] == "open"
-    if is_a(place, world.affordances.get("see_through", frozenset())):
+    if is_a(place, facts.affordances.get("see_through", frozenset())):
         return None
-    return True if _visible(belief, world, place) else None
+    return True if _visible(belief, facts, place) else None
 
 
-def _activated(belief: Belief, _: World, device: str) -> Truth:
+def _activated(belief: Belief, _: StaticFacts, device: str) -> Truth:
     name = find_name(device, belief["flags"])
     known = belief["flags"][name].split(", ") if name is not None else []
     return next((_SWITCHED[state] for state in known if state in _SWITCHED), None)
@@ -288,7 +290,7 @@ _SWITCHED = {
 }  # fmt: skip
 
 
-def _combined(belief: Belief, _: World, place: str) -> Truth:
+def _combined(belief: Belief, _: StaticFacts, place: str) -> Truth:
     """Two things known to be in it can be mixed; whether they are all it takes is not known."""
     return True if list(belief["last_seen"].values()).count(bare_name(place)) > 1 else None
 
@@ -328,57 +330,57 @@ SITUATIONAL = {"last_failed"}
 
 
 def evaluate(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> Truth:
     """Truth of a predicate; arguments that are no parameter stand for themselves.
 
     Of a list it holds if it holds of every item. What names nothing, such as an argument that was
     not given, meets no need, not even a negated one.
     """
-    truth = _evaluate(predicate, belief, world, bindings)
+    truth = _evaluate(predicate, belief, facts, bindings)
     return False if truth is values.INVALID else truth  # type: ignore[return-value]
 
 
 def may_hold(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Whether nothing rules it out: of a value of the wrong type, nothing is."""
-    return _evaluate(predicate, belief, world, bindings) is not False
+    return _evaluate(predicate, belief, facts, bindings) is not False
 
 
 def _evaluate(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> Truth | values.Special:
     if predicate.name in values.WORDS:
-        scope = values.Scope(belief, world.tools, bindings)
+        scope = values.Scope(belief, facts.tools, bindings)
         truth = values.compare(predicate.name, predicate.arguments, scope)
         return truth if predicate.positive or not isinstance(truth, bool) else not truth
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
-        return _of_names(predicate, belief, world, arguments)
+        return _of_names(predicate, belief, facts, arguments)
     choices = [named_by(argument) for argument in arguments]
     if not all(choices):
         return values.INVALID
-    truths = [_of_names(predicate, belief, world, names) for names in product(*choices)]
+    truths = [_of_names(predicate, belief, facts, names) for names in product(*choices)]
     return False if False in truths else None if None in truths else True
 
 
 def is_open(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, Any]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Whether nothing known decides it: an answer may still show it."""
     if predicate.name == "seen":
         asked = predicate._replace(name="state")
-        return predicate.positive and evaluate(asked, belief, world, bindings) is None
-    if choices := world.predicates.get(predicate.name):
+        return predicate.positive and evaluate(asked, belief, facts, bindings) is None
+    if choices := facts.predicates.get(predicate.name):
         names = [bindings.get(name, name) for name in predicate.arguments]
         inner = dict(zip((ARGUMENT,), names, strict=False))
         parts = [[parse_predicate(text) for text in choice] for choice in choices]
         return any(
-            all(evaluate(p, belief, world, inner) or is_open(p, belief, world, inner) for p in each)
+            all(evaluate(p, belief, facts, inner) or is_open(p, belief, facts, inner) for p in each)
             for each in parts
         )
-    return evaluate(predicate, belief, world, bindings) is None
+    return evaluate(predicate, belief, facts, bindings) is None
 
 
 def named_by(value: Any) -> list[str]:
@@ -395,33 +397,35 @@ def named_by(value: Any) -> list[str]:
     return []
 
 
-def _of_names(predicate: Predicate, belief: Belief, world: World, names: Sequence[str]) -> Truth:
-    if predicate.name in world.affordances:
-        truth = _affords(world, predicate.name, names[0])
-    elif predicate.name in world.predicates:
-        truth = _composed(world.predicates[predicate.name], belief, world, names)
+def _of_names(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, names: Sequence[str]
+) -> Truth:
+    if predicate.name in facts.affordances:
+        truth = _affords(facts, predicate.name, names[0])
+    elif predicate.name in facts.predicates:
+        truth = _composed(facts.predicates[predicate.name], belief, facts, names)
     else:
-        truth = PREDICATES[predicate.name][1](belief, world, *names)
+        truth = PREDICATES[predicate.name][1](belief, facts, *names)
     return truth if truth is None or predicate.positive else not truth
 
 
-def is_evidence(predicate: Predicate, world: World) -> bool:
+def is_evidence(predicate: Predicate, facts: StaticFacts) -> bool:
     """Whether only an answer can show it: what no answer has told then counts as not so."""
     if predicate.name == "seen" or predicate.name in values.WORDS:
         return True
-    choices = world.predicates.get(predicate.name, ())
+    choices = facts.predicates.get(predicate.name, ())
     parts = [parse_predicate(text) for choice in choices for text in choice]
-    return bool(parts) and all(is_evidence(part, world) for part in parts)
+    return bool(parts) and all(is_evidence(part, facts) for part in parts)
 
 
 def _composed(
-    choices: Sequence[Sequence[str]], belief: Belief, world: World, arguments: Sequence[str]
+    choices: Sequence[Sequence[str]], belief: Belief, facts: StaticFacts, arguments: Sequence[str]
 ) -> Truth:
     """All of one of the choices holds; undecided where an undecided part could make it so."""
     bindings = dict(zip((ARGUMENT,), arguments, strict=False))
     truth: Truth = False
     for choice in choices:
-        truths = [evaluate(parse_predicate(text), belief, world, bindings) for text in choice]
+        truths = [evaluate(parse_predicate(text), belief, facts, bindings) for text in choice]
         if all(truths):
             return True
         if False not in truths:
@@ -470,15 +474,15 @@ _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
 _JOINT = re.compile(r"(; |, | or | and )")
 
 
-def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """A predicate as a statement, with names filled in where they are known: ``X is closed``."""
     if predicate.name in values.WORDS:
-        words = _compared(predicate, bindings, world)
+        words = _compared(predicate, bindings, facts)
         return words if predicate.positive else _denied(words)
     names = [bindings.get(name, name) for name in predicate.arguments]
-    if sentence := fact_sentence(predicate, names, world):
+    if sentence := fact_sentence(predicate, names, facts):
         return sentence
-    statements = {**STATEMENTS, **world.wording.phrases}
+    statements = {**STATEMENTS, **facts.wording.phrases}
     if not predicate.positive and (denied := statements.get(f"not {predicate.name}")):
         return denied.format(*names)
     adjective = predicate.name.replace("_", " ")
@@ -489,9 +493,9 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], world: World) -
     return words if predicate.positive else _denied(words)
 
 
-def _compared(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+def _compared(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """A comparison names its terms, not their values: ``<usd> is at most the total of O1``."""
-    scope = values.Scope(empty_belief(), world.tools, bindings)
+    scope = values.Scope(empty_belief(), facts.tools, bindings)
     first, *others = (values.spoken(term, scope) for term in predicate.arguments)
     more = [", ".join(others)] if predicate.name == "one_of" else others
     return values.WORDS[predicate.name].format(first, *more)
@@ -507,9 +511,9 @@ def _denied(words: str) -> str:
     return f"{words[: verb.start()]}you do not hold{words[verb.end() :]}"
 
 
-def need(predicate: Predicate, bindings: Mapping[str, str], world: World) -> str:
+def need(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """What an action needs, to stand behind "needs": ``drawer 1 to be closed``."""
-    words = statement(predicate, bindings, world)
+    words = statement(predicate, bindings, facts)
     if _VERB.search(words) is None:
         return f"it to be so that {words}"
     if words.startswith("it is not so that"):
@@ -529,7 +533,7 @@ def _needed(clause: str) -> str:
 
 
 def contrary(
-    predicate: Predicate, belief: Belief, world: World, bindings: Mapping[str, str]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
 ) -> str:
     """What is so instead, where a need is known to be unmet; empty where that adds nothing.
 
@@ -537,10 +541,10 @@ def contrary(
     Of what a world words itself our words would be strange to it: a lock that a service "holds".
     """
     if predicate.name in values.WORDS:
-        scope = values.Scope(belief, world.tools, bindings)
+        scope = values.Scope(belief, facts.tools, bindings)
         parts = (values.what_is(term, scope) for term in predicate.arguments)
         return " and ".join(dict.fromkeys(filter(None, parts)))
-    own = {predicate.name, f"not {predicate.name}"} & world.wording.phrases.keys()
+    own = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
     if own and predicate.name in ("at", "holding", "hand_empty"):
         return ""
     names = [str(bindings.get(name, name)) for name in predicate.arguments]
@@ -566,8 +570,8 @@ def contrary(
         if names[0] in belief["holding"]:
             return f"you hold {names[0]}"
         seen = belief["last_seen"].get(names[0])
-        if seen and world.unmoved:
-            return statement(Predicate(True, "in", (names[0], seen)), {}, world)
+        if seen and facts.unmoved:
+            return statement(Predicate(True, "in", (names[0], seen)), {}, facts)
         if seen:
             return f"{names[0]} was last seen at {seen}"
         return f"it was not there when {names[1]} was searched"
@@ -575,7 +579,7 @@ def contrary(
         place, thing = (with_article(kind_of(name)) for name in names)
         return f"{place} does not take {thing}"
     if key == "adjacent" and here is not None:
-        if names[0] in world.connected.get(here, ()):
+        if names[0] in facts.connected.get(here, ()):
             return f"the way from {here} to {names[0]} is closed"
         return f"no way leads from {here} to {names[0]}"
     if key in ("activated", "not activated"):
@@ -585,15 +589,15 @@ def contrary(
                   if belief["containers"].get(place) == "closed")  # fmt: skip
         return next((f"it is in {place}, which is closed" for place in closed), "")
     if key in ("state", "seen", "not state", "not seen"):
-        instead = _fact_instead(belief, world, names[0], names[1])
+        instead = _fact_instead(belief, facts, names[0], names[1])
         return instead or (UNSHOWN if key == "seen" else "")
-    if key in world.predicates:
-        return _choices_instead(belief, world, world.predicates[key], names)
+    if key in facts.predicates:
+        return _choices_instead(belief, facts, facts.predicates[key], names)
     return ""
 
 
 def _choices_instead(
-    belief: Belief, world: World, choices: Sequence[Sequence[str]], names: Sequence[str]
+    belief: Belief, facts: StaticFacts, choices: Sequence[Sequence[str]], names: Sequence[str]
 ) -> str:
     """What is so in the place of each choice of a world's own predicate, if it asks for evidence.
 
@@ -604,18 +608,18 @@ def _choices_instead(
         predicates = [parse_predicate(text) for text in choice]
         if any(predicate.name != "seen" for predicate in predicates):
             return ""
-        lacking = (p for p in predicates if evaluate(p, belief, world, bindings) is False)
-        parts += [contrary(p, belief, world, bindings) for p in [*lacking][:1]]
+        lacking = (p for p in predicates if evaluate(p, belief, facts, bindings) is False)
+        parts += [contrary(p, belief, facts, bindings) for p in [*lacking][:1]]
     if UNSHOWN in parts:
         return UNSHOWN
     return " and ".join(dict.fromkeys(parts)) if all(parts) else ""
 
 
-def _fact_instead(belief: Belief, world: World, thing: str, state: str) -> str:
+def _fact_instead(belief: Belief, facts: StaticFacts, thing: str, state: str) -> str:
     """What is on record of a thing in the place of a state: what excludes it, or the state."""
     record = belief["flags"].get(thing, "")
     known = record.split(", ") if record else []
-    rivals = {fact for family in world.alternatives if state in family for fact in family}
-    told = [fact for fact in known if fact == state or fact in rivals or not world.alternatives]
-    facts = (Predicate(True, "state", (thing, fact)) for fact in told)
-    return " and ".join(statement(fact, {}, world) for fact in facts)
+    rivals = {fact for family in facts.alternatives if state in family for fact in family}
+    told = [fact for fact in known if fact == state or fact in rivals or not facts.alternatives]
+    found = (Predicate(True, "state", (thing, fact)) for fact in told)
+    return " and ".join(statement(fact, {}, facts) for fact in found)

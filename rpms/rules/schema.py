@@ -212,7 +212,7 @@ class ActionRule(Enforced):
     belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
     the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
     worth playing again although the last time changed nothing that is known: time passes.
-    ``refused_means_here`` names the parameter that a refusal shows to be at this very spot.
+    ``rejected_means_here`` names the parameter that a refusal shows to be at this very spot.
     ``verified``, where the action gives an answer that cannot be undone, names the parameter that
     holds the answer, and ``verified_when`` says when it is one: a guard that checks answers
     compares it with the procedure's own choice.
@@ -229,7 +229,7 @@ class ActionRule(Enforced):
     if_refused: str = ""
     printed: bool = True
     repeatable: bool = False
-    refused_means_here: str = ""
+    rejected_means_here: str = ""
     verified: str = ""
     verified_when: list[Condition] = []
     arguments: dict[str, str] = {}
@@ -251,7 +251,7 @@ class ActionRule(Enforced):
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
-        for field in ("refused_means_here", "verified", "shows"):
+        for field in ("rejected_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")
         return self
@@ -346,7 +346,7 @@ class PolicyRule(Enforced):
         return [parse_predicate(text) for text in self.when]
 
 
-class Service(_Strict):
+class ApplicableAction(_Strict):
     """An action pattern that serves a sub-goal.
 
     ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
@@ -399,7 +399,7 @@ class DomainTier(_Strict):
 
     ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
     it holds if all of one of its choices holds. It may have an argument, which its choices call
-    ``thing``. A list within a list of ``serves`` stands for its items, which can thus be shared.
+    ``thing``. A list within a list of ``applicable`` stands for its items, so lists can be shared.
     ``stands_for`` is how a task says which thing is the answer in case of a finding.
     """
 
@@ -407,8 +407,8 @@ class DomainTier(_Strict):
     procedures: dict[str, list[str]]
     advances: dict[str, str] = {}
     terms: dict[str, list[list[Condition]]] = {}
-    urgent: list[Service] = []
-    serves: dict[str, list[Service]] = {}
+    urgent: list[ApplicableAction] = []
+    applicable: dict[str, list[ApplicableAction]] = {}
     stands_for: str = ""
     idle: str = ""
     categories: dict[str, list[str]] = {}
@@ -417,11 +417,11 @@ class DomainTier(_Strict):
     rules: list[Rule] = []
 
     @property
-    def patterns(self) -> dict[str, list[Service]]:
+    def patterns(self) -> dict[str, list[ApplicableAction]]:
         """Every list of patterns, by the sub-goal it serves."""
-        return {"urgent": self.urgent, **self.serves}
+        return {"urgent": self.urgent, **self.applicable}
 
-    @field_validator("serves", mode="before")
+    @field_validator("applicable", mode="before")
     @classmethod
     def _flat(cls, value: object) -> object:
         if not isinstance(value, dict):
@@ -429,7 +429,7 @@ class DomainTier(_Strict):
         return {step: list(_items(services)) for step, services in value.items()}
 
 
-class AskedBack(_Strict):
+class Disambiguation(_Strict):
     """For worlds that answer an ambiguous request with a numbered list of what may be meant.
 
     ``rule`` says how to answer it, ``line`` is how a line of it says where a thing is, and
@@ -485,7 +485,7 @@ class EnvironmentTier(_Strict):
     renamed: dict[str, str] = {}
     actions: list[ActionRule]
     understood: list[str] = []
-    asked_back: AskedBack = AskedBack()
+    disambiguation: Disambiguation = Disambiguation()
     rules: list[Rule] = []
     unprinted: dict[str, str] = {}
     not_taught: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     Predicate,
-    World,
+    StaticFacts,
     contrary,
     evaluate,
     is_evidence,
@@ -108,8 +108,8 @@ def check_needs(
     violated: list[Predicate] = []
     unsure: list[Predicate] = []
     for each in needs:
-        truth = evaluate(each, belief, manual.world, bindings)
-        if truth is False or (truth is None and is_evidence(each, manual.world)):
+        truth = evaluate(each, belief, manual.facts, bindings)
+        if truth is False or (truth is None and is_evidence(each, manual.facts)):
             violated.append(each)
         elif truth is None:
             unsure.append(each)
@@ -119,9 +119,9 @@ def check_needs(
     return Diagnosis(
         "fails" if violated else "unknown",
         rule,
-        tuple(need(each, names, manual.world) for each in violated),
-        tuple(need(each, names, manual.world) for each in unsure),
-        tuple(contrary(each, belief, manual.world, bindings) for each in violated),
+        tuple(need(each, names, manual.facts) for each in violated),
+        tuple(need(each, names, manual.facts) for each in unsure),
+        tuple(contrary(each, belief, manual.facts, bindings) for each in violated),
         tuple(map(str, violated)),
         tuple(map(str, unsure)),
     )
@@ -146,7 +146,7 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
     rule, names = matched
     if not manual.knows(rule):
         return None
-    truths = [evaluate(need, belief, manual.world, names) for need in rule.needs]
+    truths = [evaluate(need, belief, manual.facts, names) for need in rule.needs]
     return False if False in truths else None if None in truths else True
 
 
@@ -161,7 +161,7 @@ def already_done(manual: Manual, action: str, belief: Belief) -> bool:
     rule, bindings = matched
     # What tells that a door is open is that nothing is in the way.
     lasting = [p._replace(name="accessible") if p.name == "open" else p for p in rule.outcomes]
-    return all(evaluate(predicate, belief, manual.world, bindings) for predicate in lasting)
+    return all(evaluate(predicate, belief, manual.facts, bindings) for predicate in lasting)
 
 
 def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
@@ -262,7 +262,7 @@ def imagine(manual: Manual, action: str, belief: Belief) -> None:
     rule, bindings = matched
     belief["visible"] = []
     for outcome in rule.outcomes:
-        _apply(belief, outcome.about(bindings), manual.world)
+        _apply(belief, outcome.about(bindings), manual.facts)
 
 
 def apply_effects(
@@ -271,20 +271,22 @@ def apply_effects(
     """Change a belief by effects; one on a parameter that has several items is one on each."""
     for outcome in effects:
         if outcome.name == "becomes":
-            _set_field(b, outcome, bindings, manual.world)
+            _set_field(b, outcome, bindings, manual.facts)
             continue
         names = [named_by(bindings.get(argument, argument)) for argument in outcome.arguments]
         for arguments in product(*names):
             if outcome.name == "changed":
                 b["records"].pop(arguments[0], None)
             else:
-                _apply(b, outcome._replace(arguments=arguments), manual.world)
+                _apply(b, outcome._replace(arguments=arguments), manual.facts)
 
 
-def _set_field(b: Belief, outcome: Predicate, bindings: Mapping[str, Any], world: World) -> None:
+def _set_field(
+    b: Belief, outcome: Predicate, bindings: Mapping[str, Any], facts: StaticFacts
+) -> None:
     """``becomes(order.status, cancelled)``: what an answer would say from now on."""
     field, value = map(parse_term, outcome.arguments)
-    new = value_of(value, Scope(b, world.tools, bindings))
+    new = value_of(value, Scope(b, facts.tools, bindings))
     for name in named_by(bindings.get(field.head, field.head)):
         if isinstance(new, Special):
             b["records"].get(name, {}).pop(field.path[-1], None)
@@ -292,7 +294,7 @@ def _set_field(b: Belief, outcome: Predicate, bindings: Mapping[str, Any], world
             b["records"].setdefault(name, {})[field.path[-1]] = new
 
 
-def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
+def _apply(belief: Belief, outcome: Predicate, facts: StaticFacts) -> None:
     positive, name, names = outcome
     if name == "at":
         belief["location"] = names[0]
@@ -315,17 +317,17 @@ def _apply(belief: Belief, outcome: Predicate, world: World) -> None:
         if others:
             belief["also_at"][names[0]] = others
     elif name == "state":
-        _note(belief, names[0], names[1], positive, world)
+        _note(belief, names[0], names[1], positive, facts)
     elif name == "activated":
         belief["flags"][names[0]] = "activated" if positive else "deactivated"
 
 
-def _note(belief: Belief, thing: str, state: str, holds: bool, world: World) -> None:
+def _note(belief: Belief, thing: str, state: str, holds: bool, facts: StaticFacts) -> None:
     """A new state takes the place of those that it excludes; of all where a world lists none."""
     known = [fact for fact in belief["flags"].pop(thing, "").split(", ") if fact not in ("", state)]
     if holds:
-        families = [family for family in world.alternatives if state in family]
-        others = set[str]().union(*families) if world.alternatives else {*known}
+        families = [family for family in facts.alternatives if state in family]
+        others = set[str]().union(*families) if facts.alternatives else {*known}
         known = [*(fact for fact in known if fact not in others), state]
     if known:
         belief["flags"][thing] = ", ".join(known)
@@ -380,7 +382,7 @@ def forbidding(
             pattern,
             fits
             and all(
-                belief is not None and evaluate(parse_predicate(t), belief, manual.world, bindings)
+                belief is not None and evaluate(parse_predicate(t), belief, manual.facts, bindings)
                 for t in pattern.when
             ),
         )
@@ -395,8 +397,8 @@ def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: G
         return kind_of(name) == goal["destination"]
     if kind == "!$object":
         return bool(goal["object"]) and not refers_to(name, goal["object"])
-    if kind in manual.world.affordances:
+    if kind in manual.facts.affordances:
         own = bare_name(name) in (goal["object"], goal["destination"])
-        return not own and is_a(name, manual.world.affordances[kind]) is True
+        return not own and is_a(name, manual.facts.affordances[kind]) is True
     kind = goal["object"] if kind == "$object" else kind
     return kind_of(name) == kind != goal["destination"]

@@ -48,7 +48,7 @@ class Belief(TypedDict):
         alike: states of objects in view that share a name, by ``soil in flower pot 1``.
         flags: observed states of objects, such as water -> gas.
         events: what happened, in order, for environments whose goals are about what was done.
-        asked: the numbered choices of a request that was asked back, while it waits for a number.
+        disambiguation: the numbered choices of an ambiguous request, while it waits for a number.
         progress: pointer into the goal's sub-goals, for environments that count it.
         records: what tools' answers said of each thing, field by field, for agents with tools.
         calls: the tool calls that were carried out, in order, likewise.
@@ -67,7 +67,7 @@ class Belief(TypedDict):
     alike: dict[str, str]
     flags: dict[str, str]
     events: list[Event]
-    asked: dict[str, str]
+    disambiguation: dict[str, str]
     progress: int
     records: dict[str, dict[str, Any]]
     calls: list[PastCall]
@@ -77,8 +77,8 @@ def empty_belief() -> Belief:
     """Nothing is known yet."""
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
-        places=[], searched=[], visible=[], alike={}, flags={}, events=[], asked={}, progress=0,
-        records={}, calls=[],
+        places=[], searched=[], visible=[], alike={}, flags={}, events=[], disambiguation={},
+        progress=0, records={}, calls=[],
     )  # fmt: skip
 
 

@@ -144,7 +144,7 @@ class RunContext:
         "How often guard verify may ask the model again within a step.",
         ge=0, le=MOST_TIMES,
     )] = 2
-    fall_back: Annotated[bool, Setting(
+    fallback: Annotated[bool, Setting(
         "Fall back", "knowledge",
         "Whether guard verify, when asking again did not help, may play another action than the "
         "model's last; else that one is played.",

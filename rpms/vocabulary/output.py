@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-def say(*words: object, file: TextIO | None = None, **options: Any) -> None:
+def print_safe(*words: object, file: TextIO | None = None, **options: Any) -> None:
     """``print`` for texts that others wrote."""
     print(*(visible(str(word)) for word in words), file=file, **options)
 
 
-def tell(text: object, file: TextIO | None = None) -> None:
+def print_wrapped(text: object, file: TextIO | None = None) -> None:
     """Sentences: in a terminal broken between words, where a program reads just as they are."""
     stream = file or sys.stdout
     if stream.isatty():
         open_console(file=stream, highlight=False).print(str(text), markup=False)
     else:
-        say(text, file=stream, flush=True)
+        print_safe(text, file=stream, flush=True)
 
 
 def quantity(number: int, noun: str) -> str:
@@ -43,11 +43,11 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
-def say_place(place: ErrorPlace | None, what: str = "raised") -> None:
+def print_error_place(place: ErrorPlace | None, what: str = "raised") -> None:
     """The last calls before an error, on standard error; nothing where nobody knows them."""
     if place:
         stage = f" in stage {place['stage']}" if place["stage"] else ""
-        say(f"rpms: {what}{stage}:\n{place['frames'].rstrip()}", file=sys.stderr)
+        print_safe(f"rpms: {what}{stage}:\n{place['frames'].rstrip()}", file=sys.stderr)
 
 
 def open_console(**options: Any) -> Console:

@@ -8,10 +8,11 @@ from typing import Any, Literal, get_args
 
 from typing_extensions import TypedDict
 
-Fate = Literal[
-    "", "unsayable", "scf", "arbitration", "covered", "contradicted", "merged", "beyond k", "budget"
+RecallOutcome = Literal[
+    "", "not groundable", "scf", "arbitration", "covered", "contradicted", "duplicate",
+    "over top-k", "over token budget",
 ]  # fmt: skip
-FATES: tuple[Fate, ...] = get_args(Fate)
+RECALL_OUTCOMES: tuple[RecallOutcome, ...] = get_args(RecallOutcome)
 """What becomes of a candidate, in the order in which it may; the empty one is shown."""
 BLANK = re.compile(r"\{([^{}]+)\}")
 """A role where another home has a name of its own: ``{object}``."""
@@ -45,7 +46,7 @@ class Advice(TypedDict):
 
 
 class Recall(TypedDict):
-    """One candidate of M_cand with its fate; the list is passed from stage to stage.
+    """One candidate of M_cand with its outcome; the list is passed from stage to stage.
 
     Entries that a stage drops stay in the list with the reason, so that the state, the log and
     the viewer can always tell why a memory did not reach the prompt.
@@ -55,7 +56,7 @@ class Recall(TypedDict):
         advice: what it says here and now.
         score: retrieval score, d_gamma times the entry's weight.
         count: how often its like was seen.
-        dropped_by: its fate; empty while it is still in, and shown if that stays so.
+        dropped_by: its outcome; empty while it is still in, and shown if that stays so.
         reason: why it was dropped.
         warning: the arbiter's note for an entry that stays in.
         rule: id of the rule behind the removal or the warning.
@@ -65,7 +66,7 @@ class Recall(TypedDict):
     advice: Advice
     score: float
     count: int
-    dropped_by: Fate
+    dropped_by: RecallOutcome
     reason: str
     warning: str
     rule: str
@@ -79,9 +80,9 @@ def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) 
     )  # fmt: skip
 
 
-def drop(recall: Recall, fate: Fate, reason: str, rule: str = "") -> Recall:
-    """The candidate with its fate; the one that was passed on stays as it is."""
-    return {**recall, "dropped_by": fate, "reason": reason, "rule": rule or recall["rule"]}
+def drop(recall: Recall, outcome: RecallOutcome, reason: str, rule: str = "") -> Recall:
+    """The candidate with its outcome; the one that was passed on stays as it is."""
+    return {**recall, "dropped_by": outcome, "reason": reason, "rule": rule or recall["rule"]}
 
 
 def new_advice(

@@ -13,7 +13,7 @@ FailureMode = Literal[
 ]
 ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
 """Endings that say nothing about the agent."""
-Verdict = Literal["accepted", "asked_again", "fell_back", "insisted", "replaced"]
+Verdict = Literal["accepted", "retried", "fallback", "overridden", "replaced"]
 """What rules-first arbitration made of an action that the model proposed."""
 
 
@@ -39,7 +39,7 @@ class Turn(TypedDict):
     call: NotRequired[dict[str, Any]]
 
 
-def refused_since(turns: Sequence[Turn], ineffective: Sequence[str]) -> list[Turn]:
+def rejected_since(turns: Sequence[Turn], ineffective: Sequence[str]) -> list[Turn]:
     """The turns that the world refused since the belief last changed: so many are ineffective."""
     latest = turns[len(turns) - len(ineffective) :]
     return [turn for turn in latest if turn["failed"] and turn["action"]]
@@ -77,17 +77,17 @@ class Choice(TypedDict):
 
 
 class Decision(TypedDict):
-    """One proposal and its fate.
+    """One proposal and its outcome.
 
     Attributes:
         step: the step it was made for.
         proposal: the action the model proposed; empty when none could be read.
-        verdict: ``asked_again`` sends it back to the model, ``fell_back`` plays what is left when
-            that did not help or the reply had no action, ``insisted`` plays it although something
+        verdict: ``retried`` sends it back to the model, ``fallback`` plays what is left when
+            that did not help or the reply had no action, ``overridden`` plays it although something
             speaks against it, and ``replaced`` plays one that the procedure offers.
         rule: id of the rule that speaks against the proposal; empty if none does.
         reason: what it says.
-        mend: what would make the proposal possible, in words, where the model was told.
+        repair: what would make the proposal possible, in words, where the model was told.
         played: the action that goes to the environment; empty when asked again.
     """
 
@@ -96,7 +96,7 @@ class Decision(TypedDict):
     verdict: Verdict
     rule: str
     reason: str
-    mend: str
+    repair: str
     played: str
 
 
@@ -150,7 +150,7 @@ class EpisodeRecord(TypedDict):
     failure_mode: NotRequired[str | None]
 
 
-def repeated_refusals(history: list[Any]) -> int:
+def repeated_rejections(history: list[Any]) -> int:
     """P1 cycles: refused actions that are the very action refused in the step before."""
     refused = [
         turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None

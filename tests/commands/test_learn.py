@@ -97,7 +97,7 @@ def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
 
 @pytest.mark.engine
 def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> None:
-    fates = {
+    outcomes = {
         ("mug 1", "look"): "scf: recorded while holding something",
         (
             "none",
@@ -107,13 +107,13 @@ def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> N
         # Once it stands at another place of that kind, nobody knows whether both are at one spot.
         ("none", "open cabinet 1"): "warned by O-ACT-002: check first that you are at cabinet 1; ",
     }
-    memory = refusals(tmp_path / "memory.jsonl", 9, *fates)
+    memory = refusals(tmp_path / "memory.jsonl", 9, *outcomes)
     done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "4",
                 "--memory", memory)  # fmt: skip
     assert done.code == 0
     shown = " ".join(done.out.split())
-    for (_, action), fate in fates.items():
-        assert f"failure 1.00 {action} {fate}" in shown
+    for (_, action), outcome in outcomes.items():
+        assert f"failure 1.00 {action} {outcome}" in shown
 
 
 def played(out: Path, number: int = 1) -> list[dict[str, Any]]:

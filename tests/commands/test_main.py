@@ -98,7 +98,7 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
 def test_run_shows_a_veto_that_the_model_took(rpms: Rpms) -> None:
     """Also where the decision that stands in the end is to accept another action."""
     done = rpms("run", "--task", "14", "--condition", "D+verify")
-    assert ": asked_again [O-ACT-" in done.out and "success after" in done.out
+    assert ": retried [O-ACT-" in done.out and "success after" in done.out
 
 
 def test_tasks(rpms: Rpms) -> None:

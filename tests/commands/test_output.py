@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 from rich.table import Table
 
-from rpms.vocabulary.output import open_console, quantity, tell, with_article
+from rpms.vocabulary.output import open_console, print_wrapped, quantity, with_article
 from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
@@ -85,8 +85,8 @@ def test_wrapped_lines_keep_their_indent_and_no_word_is_broken(
     """In a terminal; what goes elsewhere is not wrapped at all."""
     monkeypatch.setenv("COLUMNS", "20")
     terminal, pipe = Terminal(), io.StringIO()
-    tell(text, terminal)
-    tell(text, pipe)
+    print_wrapped(text, terminal)
+    print_wrapped(text, pipe)
     plain = "".join(re.split(r"\x1b\[[0-9;]*m", terminal.getvalue()))
     assert plain == "\n".join([*lines, ""]) and pipe.getvalue() == f"{text}\n"
 

@@ -34,7 +34,7 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
     titles = ("Verdict", "Results by condition", "Rules x memory", "Where lost episodes went wrong")
     lines = done.out.splitlines()
     assert [line for line in lines if line in titles] == [*titles]
-    assert "--all: types, pairs, failures, steps, fates, tokens" in flat
+    assert "--all: types, pairs, failures, steps, outcomes, tokens" in flat
     markdown = (folder / "report.md").read_text()
     assert markdown.count("Protocol: split") == 1 and markdown.count("\n## ") == 9
     for name in ("report.md", "report.json", "report.html"):

@@ -126,7 +126,11 @@ def test_compat_is_the_occupancy_of_the_hand(
 
 def test_metrics_are_nothing_and_a_game_need_not_tell() -> None:
     facts = DECK.open_game().facts()
-    assert facts is None and DECK.true_state(facts) == {} and DECK.drift(holding(), facts) == []
+    assert (
+        facts is None
+        and DECK.true_state(facts) == {}
+        and DECK.belief_errors(holding(), facts) == []
+    )
     DECK.open_game().close()
     assert DECK.demo.split == DECK.splits()[0]
     assert DECK.packages == () and DECK.command_verbs() == []

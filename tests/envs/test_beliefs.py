@@ -115,8 +115,11 @@ def test_a_refused_action_changes_nothing(turn: Any, tail: int) -> None:
     refusal, tails = REFUSALS[env.name]
     after = env.update_belief(belief, action, refusal + tails[tail])
     # A menu that waits for a number is gone with any other command.
-    waiting = belief["asked"] if action.strip().isdecimal() else {}
-    assert after == {**belief, "asked": waiting if env.name == "scienceworld" else belief["asked"]}
+    waiting = belief["disambiguation"] if action.strip().isdecimal() else {}
+    assert after == {
+        **belief,
+        "disambiguation": waiting if env.name == "scienceworld" else belief["disambiguation"],
+    }
     assert after is not belief
 
 

@@ -169,7 +169,7 @@ def step_log(line: dict[str, Any]) -> dict[str, Any]:
             "failed": number == 2, "truth": {
                 "location": f"shelf {number}", "holding": "nothing", "open": "microwave 1",
             },
-            "drift": ["holding: the belief says mug 1"] if number == 4 else [],
+            "belief_errors": ["holding: the belief says mug 1"] if number == 4 else [],
             "usage": {"prompt_tokens": 1000, "cached_tokens": 400, "output_tokens": 20},
             "seconds": 0.1,
         })  # fmt: skip
@@ -192,12 +192,12 @@ def recalls(condition: str) -> list[dict[str, Any]]:
              "goal_signature": "pick:mug:shelf"}  # fmt: skip
     lesson = {"id": "m2", "type": "failure", "failed_action": "put mug 1 in/on microwave 1",
               "corrective_rule": "open it first"}  # fmt: skip
-    fates = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
+    outcomes = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
              ("arbitration", "forbidden by the manual", "", "D-HEAT-001")]  # fmt: skip
     return [
         {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "dropped_by": by,
          "reason": why, "warning": warning, "rule": rule}
-        for i, (by, why, warning, rule) in enumerate(fates)
+        for i, (by, why, warning, rule) in enumerate(outcomes)
     ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ LINE = {
 }  # fmt: skip
 STEP = {
     "step", "observation", "belief", "sub_goal", "state_lines", "rules", "recalls", "prompt",
-    "knowledge_tokens", "reply", "thought", "action", "result", "failed", "truth", "drift",
+    "knowledge_tokens", "reply", "thought", "action", "result", "failed", "truth", "belief_errors",
     "usage", "seconds",
 }  # fmt: skip
 
@@ -84,8 +84,8 @@ async def test_a_recorded_episode_is_the_episode_that_is_played() -> None:
         assert all("\n" + "[Past Experience" in prompt for _ in shown)
         assert step["reply"].endswith(step["action"])
         assert step["truth"]["holding"] == (", ".join(step["belief"]["holding"]) or "nothing")
-    unlisted = sum(n for step in log["steps"] for n in step["unlisted"].values())
-    assert line.recalled == sum(len(step["recalls"]) for step in log["steps"]) + unlisted > 0
+    truncated = sum(n for step in log["steps"] for n in step["truncated"].values())
+    assert line.recalled == sum(len(step["recalls"]) for step in log["steps"]) + truncated > 0
     dropped = [r for step in log["steps"] for r in step["recalls"] if r["dropped_by"] == "scf"]
     assert line.dropped_scf == len(dropped) > 0 and all(r["reason"] for r in dropped)
 
@@ -101,7 +101,7 @@ async def test_a_belief_that_drifts_is_counted(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(env, "first_belief", dreaming)
     line, _ = result = await play(job(condition="A"), Replay(actions=[]), max_steps=3)
     assert line.drift_steps == line.checked_steps == 3
-    assert any("moon 1" in text for text in unpack(result)["steps"][0]["drift"])
+    assert any("moon 1" in text for text in unpack(result)["steps"][0]["belief_errors"])
     monkeypatch.setattr(live, "ainspect", None)  # it may be left out
     line, _ = await play(job(condition="A"), Replay(actions=[]), truth=False, max_steps=2)
     assert (line.checked_steps, line.drift_steps, line.steps) == (0, 0, 2)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rpms.evals.export_chat import (
-    Decided,
+    DecidedStep,
     Lesson,
     Per,
     Written,
@@ -37,7 +37,7 @@ def lesson(*targets: bool, won: bool = True) -> Lesson:
         example = [message("user", "example"), message("assistant", "Action: wait")]
         first = message("user", f"blocks {number}")
         prompt = [message("system", "act"), *example, first, *history]
-        decisions.append(Decided(number, prompt, f"Action: {number}", target))
+        decisions.append(DecidedStep(number, prompt, f"Action: {number}", target))
         history += [message("assistant", f"Action: {number}"), message("user", f"seen {number}")]
     return Lesson({"task": "t", "condition": "D"}, decisions, won)
 

@@ -16,7 +16,7 @@ from rpms.evals.progress import (
     FlightNotes,
     InFlight,
     RunProgress,
-    Standing,
+    Tally,
     read_in_flight,
     show_bar,
 )
@@ -33,7 +33,7 @@ def test_the_bar_fits_however_many_arms_there_are(width: int) -> None:
     now = RunProgress(14, spent_tokens=1_234_567, cache_hits=1)
     with show_bar(console, now) as watch:
         for label in ("A", "S", "B", "C", "D", "A+verify", "D+verify", "D theta=0.8"):
-            now.standings[label] = Standing(1, 2, errors=1)
+            now.standings[label] = Tally(1, 2, errors=1)
         now.done = 12
         watch(now)
     shown = out.getvalue().rpartition("\x1b[2K")[2]  # what stays after the last drawing

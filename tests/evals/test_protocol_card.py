@@ -153,8 +153,8 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
         settings = runtime.context
         types = seen.setdefault(settings.memory_types, set())
         types |= {recall["entry"]["type"] for recall in update["recalls"]}
-        fates = {recall["dropped_by"] for recall in update["recalls"]}
-        assert settings.memory_types == "all" or not fates & {"beyond k", "budget"}
+        outcomes = {recall["dropped_by"] for recall in update["recalls"]}
+        assert settings.memory_types == "all" or not outcomes & {"over top-k", "budget"}
         assert ("10. examine" in str(update["prompt"][0])) == (settings.system_prompt == "ours")
         return update
 

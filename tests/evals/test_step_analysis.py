@@ -74,9 +74,9 @@ def test_a_forbidding_rule_speaks_only_of_its_own_actions_and_goals() -> None:
 
 def test_a_request_that_was_asked_back_wants_a_number() -> None:
     manual = load_manual("scienceworld")
-    rule = manual.environment.asked_back.rule
+    rule = manual.environment.disambiguation.rule
     goal = get_environment("scienceworld").parse_goal("Your task is to boil water.")
-    question = here(asked={"0": "open cupboard", "1": "open oven"})
+    question = here(disambiguation={"0": "open cupboard", "1": "open oven"})
     assert judge(manual, "1", question, goal) == [
         Judgement(KNOWN_ACTION, "kept"), Judgement(rule, "kept")
     ]  # fmt: skip
@@ -221,7 +221,7 @@ def step(action: str, progress: int = 0, **changes: Any) -> dict[str, Any]:
     """A step that worked, at a place of its own unless ``belief`` says otherwise."""
     belief = {**empty_belief(), **changes.pop("belief", {})}
     goal = {"name": "find_object", "target": "mug", "progress": progress}
-    return {"action": action, "failed": False, "drift": [], "lacked": "", "sub_goal": goal,
+    return {"action": action, "failed": False, "belief_errors": [], "lacked": "", "sub_goal": goal,
             "belief": belief, **changes}  # fmt: skip
 
 
@@ -261,7 +261,7 @@ GAVE_UP = "(at the end 0% done, find object mug)"
      "repeated refusal", 7, ["once more"]),
     ([*EARLY, *walk(6), *walk(2, progress=50, start=9)], "out of steps", 9, []),
     # A belief that was wrong before the refusals is to blame, and not one after them.
-    ([*walk(2), DRIFT, refused(), refused()], "drift", 3, ["holding: the belief says mug 1"]),
+    ([*walk(2), DRIFT, refused(), refused()], "belief_errors", 3, ["holding: the belief says mug 1"]),
     ([*walk(2), refused(), DRIFT, refused()], "repeated refusal", 3, []),
     ([*walk(3), step("put mug 1 in/on bed 1", 60), *walk(6, progress=20, start=9)],
      "undone", 4, ["60% before 'put mug 1 in/on bed 1' at step 4"]),
@@ -292,7 +292,9 @@ def test_a_wrong_last_action_is_called_by_its_name() -> None:
     last = step("focus on blue box", lacked="missing")
     why = find_cause("wrong_termination", "", numbered(*walk(2), last), SCIENCE)
     assert why == Cause("wrong focus", 3, "'focus on blue box' ended the task at step 3")
-    choice = step("2", belief={"asked": {"2": "focus on red box (in hall)"}}, lacked="ignored")
+    choice = step(
+        "2", belief={"disambiguation": {"2": "focus on red box (in hall)"}}, lacked="ignored"
+    )
     why = find_cause("wrong_termination", "", numbered(choice), SCIENCE)
     assert why.kind == "wrong focus" and "against what the prompt said" in why.text
     assert cause(step("sing"), mode="wrong_termination").kind == "wrong last action"
@@ -333,8 +335,8 @@ def test_every_lost_episode_has_one_cause_at_one_of_its_steps(
     assert why.kind in CAUSES[1:] or why.kind.startswith("wrong ")
     assert 0 <= why.step <= len(steps)
     assert why.text and "\n" not in why.text
-    if why.kind == "drift":
-        assert steps[why.step - 1]["drift"]
+    if why.kind == "belief_errors":
+        assert steps[why.step - 1]["belief_errors"]
     if why.kind == "repeated refusal":
         again = [step["action"] for step in steps[why.step :] if step["failed"]]
         assert steps[why.step - 1]["failed"] and steps[why.step - 1]["action"] in again

@@ -38,7 +38,7 @@ def test_a_call_that_cannot_work_is_answered_with_the_rule_and_what_would_help()
     assert episode["belief"]["holding"] == []
     assert [turn["action"] for turn in episode["history"]] == ["status api", *WAY]
     verdicts = [decision["verdict"] for decision in episode["decisions"]]
-    assert verdicts == ["accepted", "asked_again", *["accepted"] * 5]
+    assert verdicts == ["accepted", "retried", *["accepted"] * 5]
     assert (episode["condition"], episode["settings"]["guard"]) == ("A", "verify")
 
 
@@ -71,9 +71,9 @@ def test_a_call_against_the_rules_is_refused_each_time(
     assert [" was not carried out " in answer for answer in answers(ended)] == vetoed
     episode = ended["episode"]
     assert REFUSED not in answers(ended) and len(episode["history"]) == vetoed.count(False)
-    assert [d["verdict"] == "asked_again" for d in episode["decisions"]] == vetoed
+    assert [d["verdict"] == "retried" for d in episode["decisions"]] == vetoed
     (line,) = read_run(tmp_path).episodes.values()
-    assert (line.proposals, line.asked_again) == (len(vetoed), vetoed.count(True))
+    assert (line.proposals, line.retried) == (len(vetoed), vetoed.count(True))
     log = read_log(read_run(tmp_path).log_file(line))
     assert log is not None
     logged = [decision for step in log["steps"] for decision in step.get("decisions", ())]
@@ -158,12 +158,12 @@ def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
     ]
     assert run.manifest.model == "scripted" and run.manifest.split == "agent"
     first, *_ = run.episodes.values()
-    assert (first.model_calls, first.asked_again, first.vetoes) == (7, 1, {"E-DEPLOY": 1})
+    assert (first.model_calls, first.retried, first.vetoes) == (7, 1, {"E-DEPLOY": 1})
     assert first.prompt_tokens and first.knowledge_tokens
     log = read_log(run.log_file(first))
     assert log is not None and len(log["steps"]) == 6  # the last is the answer
     assert [step["action"] for step in log["steps"]] == [*WAY, ""]
-    assert [d["verdict"] for d in log["steps"][0]["decisions"]] == ["asked_again", "accepted"]
+    assert [d["verdict"] for d in log["steps"][0]["decisions"]] == ["retried", "accepted"]
     assert log["steps"][1]["reply"] == "I build api.\nbuild api"
     system, *_, newest = (log["messages"][place] for _, place in log["steps"][1]["prompt"])
     needs = "needs <service> to be locked; <service> to be changed"

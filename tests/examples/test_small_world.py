@@ -204,7 +204,7 @@ def test_a_new_world_needs_a_name_that_is_free(tmp_path: Path, shell: Shell) -> 
 
 EXAMPLE = "prompts/examples/fetch.json"
 DOMAIN, ENVIRONMENT = "rules/domain.yaml", "rules/environment.yaml"
-NOTHING = "domain.yaml:9: serves: 'find_object' has nothing to offer at step"
+NOTHING = "domain.yaml:9: applicable: 'find_object' has nothing to offer at step"
 UNKNOWN = "is not known to hold of anything (names in places, holding, visible, last_seen:"
 GUESSES = [
     ("prompts/system.md", None, "", "system.md:1: prompts: missing; write into it what the agent"),
@@ -217,8 +217,8 @@ GUESSES = [
     (ENVIRONMENT, "place(place), closed", "place(place), open", f"{NOTHING} 1 of task 0 of "
      "practice: open: 'open drawer 1' would not do: it needs drawer 1 to be open, and drawer 1 is "
      "closed"),
-    ("world.py", 'name="find_object"', 'name="search"', "serves: 'search' has nothing to offer at "
-     "step 1 of task 0 of practice: nothing is listed under the name that the world's sub_goal()"),
+    ("world.py", 'name="find_object"', 'name="search"', "applicable: 'search' has nothing to offer "
+     "at step 1 of task 0 of practice: nothing is listed under the name that the world's sub_goal()"),
     ("world.py", "answer = self._view(rest)", "answer = 'Done.'", f"{NOTHING} 7 of task 0 of "
      "practice, after 'open box 3' was answered 'Done.': open: 'open drawer 1' would "
      "not do: it changed nothing before, and nothing has changed since"),

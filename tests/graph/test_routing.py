@@ -17,7 +17,7 @@ TASK = EpisodeInput(split="generated_unseen", task=0)
 
 
 def decision(verdict: str) -> dict[str, Any]:
-    return {"step": 1, "proposal": "", "verdict": verdict, "rule": "", "reason": "", "mend": "",
+    return {"step": 1, "proposal": "", "verdict": verdict, "rule": "", "reason": "", "repair": "",
             "played": ""}  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_a_person_who_changes_the_state_is_heard() -> None:
     def after(stage: str, values: dict[str, Any]) -> tuple[str, ...]:
         return graph.get_state(graph.update_state(config, values, as_node=stage)).next
 
-    assert after("action_arbitration", {"decisions": [decision("asked_again")]}) == ("llm_call",)
+    assert after("action_arbitration", {"decisions": [decision("retried")]}) == ("llm_call",)
     assert after("action_arbitration", {"action": "look"}) == ("llm_call",)
     accepted = Overwrite([decision("accepted")])
     assert after("action_arbitration", {"decisions": accepted}) == ("env_step",)

@@ -40,9 +40,9 @@ def goals(env: str) -> list[GoalSignature]:
 def names(env: str) -> list[str]:
     """Objects, places and kinds of the manual, what goals are about, and the tools."""
     manual = load_manual(env)
-    tables = (manual.world.affordances, manual.world.contains, manual.domain.categories)
+    tables = (manual.facts.affordances, manual.facts.contains, manual.domain.categories)
     found = {kind for table in tables for kinds in table.values() for kind in kinds}
-    found |= {*manual.world.contains, *(rule.name for rule in manual.actions)}
+    found |= {*manual.facts.contains, *(rule.name for rule in manual.actions)}
     for goal in goals(env):
         found |= {goal.object, goal.destination}
     return sorted(found - {""})

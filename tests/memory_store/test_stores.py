@@ -149,7 +149,7 @@ def test_recalls_are_those_of_the_file(store: BaseStore, many: Path) -> None:
         request = a_request(store, state)
         filed = request._replace(context=bench.CONTEXT.with_(memory_file=str(many)))
         assert method.recall(request) == method.recall(filed)
-        assert method.unlisted(request) == method.unlisted(filed)
+        assert method.truncated(request) == method.truncated(filed)
         sizes.append(len(find_memory(request)))
     whole = MemoryIndex.of(load_from_store(store, "alfworld"), MANUAL.domain.categories)
     assert len(whole) == 2000 > 8 * median(sizes) > 0

@@ -32,7 +32,7 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
     now = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, []),
         reply=reply, ineffective=in_vain or [], action="", played_in={}, steps=3,
-        decisions=[], asked_again=0,
+        decisions=[], retries=0,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
     now["shortlist"] = shortlist(now, RunContext())
@@ -66,9 +66,9 @@ def test_a_good_action_passes(mode: str) -> None:
 def test_verify_sends_a_vetoed_action_back_with_the_rule_and_what_would_mend_it() -> None:
     now = state("Action: take apple 1 from fridge 1", location="sofa 1", searched=["sofa 1"])
     update = judged("verify", now)
-    assert update["action"] == "" and update["asked_again"] == 1
-    assert update["decisions"][-1]["verdict"] == "asked_again"
-    assert update["decisions"][-1]["mend"] == "first: go to fridge 1"
+    assert update["action"] == "" and update["retries"] == 1
+    assert update["decisions"][-1]["verdict"] == "retried"
+    assert update["decisions"][-1]["repair"] == "first: go to fridge 1"
     *before, answer, question = update["prompt"]
     assert before == now["prompt"]
     assert answer == {"role": "assistant", "content": now["reply"]}
@@ -87,9 +87,9 @@ TAKE, OPEN, HEAT = (f"Action: {action}" for action in (
 @pytest.mark.parametrize(
     ("max_retries", "verdicts"),
     [
-        (0, ["insisted"]),
-        (1, ["asked_again", "fell_back"]),
-        (2, ["asked_again", "asked_again", "fell_back"]),
+        (0, ["overridden"]),
+        (1, ["retried", "fallback"]),
+        (2, ["retried", "retried", "fallback"]),
     ],
 )
 def test_how_often_it_is_asked_again_is_a_setting(max_retries: int, verdicts: list[str]) -> None:
@@ -101,34 +101,34 @@ def test_how_often_it_is_asked_again_is_a_setting(max_retries: int, verdicts: li
     assert [bool(decision["played"]) for decision in decisions] == [False] * max_retries + [True]
 
 
-@pytest.mark.parametrize("settings", [{"max_retries": 0}, {"fall_back": False}])
+@pytest.mark.parametrize("settings", [{"max_retries": 0}, {"fallback": False}])
 def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) -> None:
     """Unasked it only notes; and asked or not, if it may not fall back, the model's own counts."""
     now = state("", location="sofa 1", searched=["sofa 1"])
     max_retries = RunContext(**settings).max_retries
     decisions = verified(now, *[TAKE, OPEN, HEAT][: max_retries + 1], **settings)
     assert [decision["verdict"] for decision in decisions] == [
-        *["asked_again"] * max_retries,
-        "insisted",
+        *["retries"] * max_retries,
+        "overridden",
     ]
     assert decisions[-1]["played"] == decisions[-1]["proposal"] != ""
     assert decisions[-1]["reason"]
     again = verified(now, *[TAKE] * (1 + bool(max_retries)), **settings)
-    assert (again[-1]["verdict"], again[-1]["played"]) == ("insisted", TAKE[8:])
+    assert (again[-1]["verdict"], again[-1]["played"]) == ("overridden", TAKE[8:])
     # A reply without an action leaves nothing of the model's own to play, whatever came before.
     silent = verified(now, *[TAKE, "Hm.", "Hm."][-max_retries - 1 :], **settings)
-    assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fell_back", "look")
+    assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fallback", "look")
 
 
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
     decisions = verified(
         state("", location="sofa 1", searched=["sofa 1"]), TAKE, TAKE, max_retries=9
     )
-    assert [decision["verdict"] for decision in decisions] == ["asked_again", "fell_back"]
+    assert [decision["verdict"] for decision in decisions] == ["retried", "fallback"]
     assert decisions[-1]["played"] == "go to fridge 1"
 
 
-@pytest.mark.parametrize(("in_vain", "verdict"), [([], "asked_again"), (["look"], "fell_back")])
+@pytest.mark.parametrize(("in_vain", "verdict"), [([], "retried"), (["look"], "fallback")])
 def test_what_was_sent_back_before_is_asked_about_anew_only_if_something_has_changed(
     in_vain: list[str], verdict: str
 ) -> None:
@@ -138,7 +138,7 @@ def test_what_was_sent_back_before_is_asked_about_anew_only_if_something_has_cha
     again = verified(now, TAKE)[-1]
     assert again["verdict"] == verdict
     assert again["played"] == ("go to fridge 1" if in_vain else "")
-    assert verified(now, OPEN)[-1]["verdict"] == "asked_again"
+    assert verified(now, OPEN)[-1]["verdict"] == "retried"
 
 
 def test_judging_knows_what_the_world_refused_since_something_changed() -> None:
@@ -159,7 +159,7 @@ def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_c
 
     def situation_after(*replies: str, in_vain: bool = True) -> list[str]:
         decisions = verified(now, *replies)
-        assert (decisions[-1]["verdict"], decisions[-1]["played"]) == ("fell_back", "look")
+        assert (decisions[-1]["verdict"], decisions[-1]["played"]) == ("fallback", "look")
         after = EpisodeState(**{**now, "decisions": decisions, "history": []})
         after["ineffective"] = ["look"] if in_vain else []
         return [line["text"] for line in rule_assembly(after, runtime)["rules"]["situation"]]
@@ -181,7 +181,7 @@ def test_what_is_played_then_comes_from_the_models_own_proposals() -> None:
     circle = verified(now, "Action: go to cabinet 1", TAKE, HEAT)
     assert circle[-1]["played"] == "go to cabinet 1"
     towards = verified(state("", **here), TAKE, HEAT, HEAT)
-    assert [decision["verdict"] for decision in towards][-1] == "fell_back"
+    assert [decision["verdict"] for decision in towards][-1] == "fallback"
     assert towards[-1]["played"] == "go to fridge 1"
     assert verified(state("", **here), HEAT, HEAT)[-1]["played"] == "look"
     assert verified(state("", **here), "Hm.", "Hm.")[-1]["played"] == "look"
@@ -194,14 +194,14 @@ def test_nothing_is_let_go_of_unasked() -> None:
     now = state("", location="countertop 1", searched=["countertop 1"], holding=["mug 1"],
                 last_seen={"apple 1": "countertop 1"})  # fmt: skip
     first, second = verified(now, *["Action: take apple 1 from countertop 1"] * 2)
-    assert first["mend"] == "first: put mug 1 in/on countertop 1"
-    assert (second["verdict"], second["played"]) == ("fell_back", "look")
+    assert first["repair"] == "first: put mug 1 in/on countertop 1"
+    assert (second["verdict"], second["played"]) == ("fallback", "look")
 
 
 def test_offer_only_notes_what_speaks_against_an_action() -> None:
     update = judged("offer", state("Action: open fridge 1", location="sofa 1"))
     assert update["action"] == "open fridge 1"
-    assert update["decisions"][-1]["verdict"] == "insisted"
+    assert update["decisions"][-1]["verdict"] == "overridden"
     assert update["decisions"][-1]["rule"] == "O-ACT-002"
 
 
@@ -291,4 +291,4 @@ def test_verifying_alone_wins_nothing() -> None:
     assert {turn["action"] for turn in end["history"]} == {"look"}
     # A first look is fine; from then on it is in vain, which is said once, and nothing is left.
     verdicts = [decision["verdict"] for decision in end["decisions"]]
-    assert verdicts == ["accepted", "asked_again", *["fell_back"] * 5]
+    assert verdicts == ["accepted", "retried", *["fallback"] * 5]

@@ -53,7 +53,7 @@ def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:
     assert [(r["entry"]["id"], r["score"]) for r in recalls] == [("near", 1.0)]
     assert recalls[0]["advice"]["actions"][-1] == "take pen 1 from shelf 1"
     (unseen,) = recall("put a pen in desk", memory_file=str(file), seen=False)
-    assert (unseen["dropped_by"], bool(unseen["reason"])) == ("unsayable", True)
+    assert (unseen["dropped_by"], bool(unseen["reason"])) == ("not groundable", True)
     assert recall("put a pen in desk", memory_file=str(file), k=0) == []
     write_snapshot(file, "elsewhere", [])
     for name, why in ((file, "learned in elsewhere"), (tmp_path / "x", "cannot read memory file")):

@@ -82,14 +82,14 @@ def test_the_state_says_what_was_rejected_and_what_is_here(play_script: Play) ->
     assert not [line for line in lines[5] if "Rejected" in line] and "  Here: knife 1" in lines[6]
     for state in states:
         for limit in ({"token_budget": size} for size in range(700, 1200, 100)):
-            fates = [
+            outcomes = [
                 [
                     recall["dropped_by"]
                     for recall in prompt_build(state, Runtime(context=run))["recalls"]
                 ]
                 for run in (context.with_(**limit), context.with_(history=ALL_TURNS, **limit))
             ]
-            assert fates[0] == fates[1]
+            assert outcomes[0] == outcomes[1]
 
 
 SEEDS = """This room is called the greenhouse. In it, you see:

@@ -41,7 +41,7 @@ OWN = {
     "universal": "rules: [{id: U-FAIL-001, text: Never again.}]",
     "domain": """
 categories: {orchard: [apple, statue]}
-serves:
+applicable:
   find_object: [{action: sing, because: it helps}]
 """,
     "environment": """
@@ -76,7 +76,7 @@ def state(now: Belief, **more: Any) -> EpisodeState:
     usual = EpisodeState(
         env="alfworld", goal=GOAL, belief=now, sub_goal=ENV.sub_goal(GOAL, now, []), history=[],
         reply="", action="", ineffective=[], played_in={}, steps=0, decisions=[], prompt=[],
-        asked_again=0, shortlist=[],
+        retries=0, shortlist=[],
     )  # fmt: skip
     return EpisodeState(**{**usual, **more})
 
@@ -178,7 +178,7 @@ def test_every_stage_that_judges(mine: bool, own: Path, tmp_path: Path) -> None:
     offered = [choice["action"] for choice in shortlist(now, under(folder).context)]
     assert ("yodel" in offered) == mine and offered
     (decision,) = action_arbitration(now, under(folder, guard="verify"))["decisions"]
-    assert decision["verdict"] == ("asked_again" if mine else "accepted")
+    assert decision["verdict"] == ("retried" if mine else "accepted")
     assert decision["rule"] == ("M-SING-001" if mine else "")
     # An apple and a statue are alike in this manual only.
     entry = parse_entry({
@@ -198,11 +198,11 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     lesson = new_recall({"type": "failure"}, 1.0, 1, new_advice(["heat apple 1 with microwave 1"]))
     at_tool = belief(location="microwave 1", holding=["apple 1"],
                      containers={"microwave 1": "open"})  # fmt: skip
-    fates = {}
+    outcomes = {}
     for without in ("", "D-HEAT-001", "domain", "environment", "domain,environment"):
         now = state(at_tool, recalls=[bad, lesson])
         judged = arbitration(now, under("", without_rules=without))["recalls"]
-        fates[without] = [(recall["rule"], recall["reason"]) for recall in judged]
+        outcomes[without] = [(recall["rule"], recall["reason"]) for recall in judged]
     placed = "'put apple 1 in/on microwave 1' is forbidden for this goal"
     taken = ("'take apple 1 from sofa 1' cannot work: it needs you to be at sofa 1, and you are at "
              "microwave 1")  # fmt: skip
@@ -210,7 +210,7 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     possible = "by the manual 'heat apple 1 with microwave 1' can work now"
     nothing = ("", "")
     # Tier 2 demands, Tier 3 knows what can work; a rule that is left out is not cited.
-    assert fates == {
+    assert outcomes == {
         "": [("D-HEAT-001", placed), ("O-ACT-006", demanded)],
         "D-HEAT-001": [("O-ACT-004", taken), ("O-ACT-006", demanded)],
         "domain": [("O-ACT-004", taken), ("O-ACT-006", possible)],
@@ -258,7 +258,7 @@ def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.Mo
         runtime.server_info = served
         now = state(
             HOLDING, spec=None, episode_id="", score=0.0, format_errors=0, invalid_actions=0,
-            rules={}, recalls=[], unlisted={}, knowledge_tokens=0,
+            rules={}, recalls=[], truncated={}, knowledge_tokens=0,
         )  # fmt: skip
         asyncio.run(module.env_step(now, runtime))
         assert seen.pop() == in_place

@@ -45,7 +45,7 @@ def sentences(manual: Manual = MANUAL) -> Iterator[str]:
         yield re.escape(rule.text)
     for action in manual.actions:
         blanks = {name: f"<{name}>" for name in action.parameters}
-        needs = [need(predicate, blanks, manual.world) for predicate in action.needs]
+        needs = [need(predicate, blanks, manual.facts) for predicate in action.needs]
         if len(needs) > 1:
             yield re.escape("; ".join(needs))
         yield from (re.escape(text) for text in (action.critical, action.text) if text)
@@ -59,7 +59,7 @@ def learned(recall: Recall) -> set[str]:
     texts = entry.get("violated") or entry.get("preconditions", [])
     matched = match_action(MANUAL, recall["advice"]["printed"][0])
     names = matched[1] if matched else {}
-    return {need(parse_predicate(text), names, MANUAL.world) for text in texts}
+    return {need(parse_predicate(text), names, MANUAL.facts) for text in texts}
 
 
 def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[EpisodeState]:

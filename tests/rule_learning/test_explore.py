@@ -14,8 +14,8 @@ import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.evals.plan import choose_tasks
-from rpms.rule_learning.audit import Comparison, Predictions, Purpose, share
-from rpms.rule_learning.evidence import Experience
+from rpms.rule_learning.audit import Predictions, Purpose, RuleComparison, share
+from rpms.rule_learning.evidence import ObservedUses
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
 from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
@@ -62,7 +62,7 @@ def test_the_common_actions_are_right_after_three_homes(learned: Learned) -> Non
     actions = {rule.name: rule for rule in load_manual(ENV.name, str(learned.folder)).actions}
     assert actions["go_to"].preconditions == ["place(place)", "not at(place)"]
     assert actions["go_to"].effects == ["at(place)"]
-    assert actions["go_to"].refused_means_here == "place"
+    assert actions["go_to"].rejected_means_here == "place"
     assert {"hand_empty", "at(place)"} <= set(actions["take"].preconditions)
     assert actions["take"].effects[0] == "holding(object)"
     assert actions["take"].source == "learned"
@@ -75,12 +75,12 @@ def test_what_never_worked_is_left_open(learned: Learned) -> None:
     unseen = [rule for rule in manual.actions if not rule.support]
     for rule in unseen:
         (only,) = rule.preconditions
-        assert evaluate(parse_predicate(only), empty_belief(), manual.world, {}) is None
+        assert evaluate(parse_predicate(only), empty_belief(), manual.facts, {}) is None
 
 
 def test_its_predictions_come_true_elsewhere(learned: Learned) -> None:
     manual = load_manual(ENV.name, str(learned.folder))
-    predictions, comparison = Predictions(manual), Comparison(ENV, manual)
+    predictions, comparison = Predictions(manual), RuleComparison(ENV, manual)
     watchers = [comparison, predictions]
     explore(ENV, ENV.tasks("generated_unseen", 1), 0, steps=90, watchers=watchers)
     rates = predictions.rates()
@@ -135,7 +135,7 @@ def rule(name: str, syntax: str) -> ActionRule:
 
 
 def test_a_tier_takes_the_place_of_all_actions_or_of_its_own() -> None:
-    tier = tier_of(Hypotheses(Experience(["open {place}", "look"])))
+    tier = tier_of(Hypotheses(ObservedUses(["open {place}", "look"])))
     assert tier["replaces"] is True
     assert beside(tier, [rule("OPEN", "open {place}")]) == tier
     part = beside(tier, [rule("unlock", "open {place}"), rule("sing", "sing")])

@@ -8,22 +8,24 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rule_learning.evidence import Change, Evidence, Literal, Template, Use
+from rpms.rule_learning.evidence import Change, CommandTemplate, Evidence, Literal, ObservedUse
 from rpms.rule_learning.induction import changes, cover, induce, make_tables, survivors
 from rpms.rule_learning.noise import Noise
 from rpms.rules.predicates import Predicate
 from rpms.vocabulary.belief import Belief, empty_belief
 
 SYNTAX = "do {object} with {place}"
-ATOMS = len(Template(SYNTAX).atoms)
+ATOMS = len(CommandTemplate(SYNTAX).atoms)
 literals = st.builds(Literal, st.integers(0, ATOMS - 1), st.booleans())
 hidden = st.lists(literals, min_size=1, max_size=4, unique_by=lambda literal: literal.atom)
 masks = st.integers(0, 2**ATOMS - 1)
 
 
-def use(true: int, false: int, rule: list[Literal], kinds: tuple[str, ...] = ("a", "b")) -> Use:
+def use(
+    true: int, false: int, rule: list[Literal], kinds: tuple[str, ...] = ("a", "b")
+) -> ObservedUse:
     """A use that works if and only if the hidden literals hold."""
-    probe = Use(true, false, kinds, False)
+    probe = ObservedUse(true, false, kinds, False)
     return probe._replace(worked=all(probe.grants(literal) for literal in rule))
 
 
@@ -40,7 +42,7 @@ def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evi
 
     The atoms of the rule itself are known: an experiment is made where they are.
     """
-    evidence = Evidence(Template(SYNTAX))
+    evidence = Evidence(CommandTemplate(SYNTAX))
     own = sum(1 << literal.atom for literal in rule)
     everything = 2**ATOMS - 1
     for base, veiled in zip(bases, unknown, strict=True):
@@ -69,7 +71,7 @@ def test_a_hidden_rule_is_recovered(
 def test_a_true_condition_is_never_deleted(
     rule: list[Literal], states: list[tuple[int, int]]
 ) -> None:
-    evidence = Evidence(Template(SYNTAX))
+    evidence = Evidence(CommandTemplate(SYNTAX))
     for true, veiled in states:
         everything = 2**ATOMS - 1
         true = state_for(rule, true) if true % 2 else true
@@ -83,20 +85,20 @@ def test_a_true_condition_is_never_deleted(
 
 
 def test_a_refusal_is_explained_by_the_literal_that_explains_most() -> None:
-    evidence = Evidence(Template(SYNTAX))
+    evidence = Evidence(CommandTemplate(SYNTAX))
     alive = [Literal(0, True), Literal(1, True), Literal(2, True)]
-    evidence.uses[Use(0b001, 0b110, ("a", "b"), False)] += 3
-    evidence.uses[Use(0b101, 0b010, ("a", "b"), False)] += 3
-    evidence.uses[Use(0b110, 0b001, ("a", "b"), False)] += 1
+    evidence.uses[ObservedUse(0b001, 0b110, ("a", "b"), False)] += 3
+    evidence.uses[ObservedUse(0b101, 0b010, ("a", "b"), False)] += 3
+    evidence.uses[ObservedUse(0b110, 0b001, ("a", "b"), False)] += 1
     assert cover(evidence, alive) == [Literal(0, True), Literal(1, True)]
     assert induce(evidence) is None, "nothing is said of an action that never worked"
 
 
 def test_an_effect_is_a_change_and_not_a_discovery() -> None:
-    evidence = Evidence(Template("open {place}"))
+    evidence = Evidence(CommandTemplate("open {place}"))
     numbers = {atom.name: at for at, atom in enumerate(evidence.template.atoms)}
     opened, at = 1 << numbers["open"], 1 << numbers["at"]
-    evidence.uses[Use(0, opened, ("a",), True)] += 2
+    evidence.uses[ObservedUse(0, opened, ("a",), True)] += 2
     # Being there was unknown before and is known now; the door was shut and is open.
     evidence.changes[Change(0, opened, opened | at, 0)] += 2
     learned = induce(evidence)
@@ -105,13 +107,13 @@ def test_an_effect_is_a_change_and_not_a_discovery() -> None:
 
 
 def test_one_of_several_ways() -> None:
-    evidence = Evidence(Template("examine {thing}"))
+    evidence = Evidence(CommandTemplate("examine {thing}"))
     numbers = {atom.name: at for at, atom in enumerate(evidence.template.atoms)}
     at, holding = 1 << numbers["at"], 1 << numbers["holding"]
-    evidence.uses[Use(at, holding, ("a",), True)] += 3
-    evidence.uses[Use(holding, at, ("b",), True)] += 3
-    evidence.uses[Use(0, at | holding, ("a",), False)] += 3
-    evidence.uses[Use(0, at | holding, ("b",), False)] += 3
+    evidence.uses[ObservedUse(at, holding, ("a",), True)] += 3
+    evidence.uses[ObservedUse(holding, at, ("b",), True)] += 3
+    evidence.uses[ObservedUse(0, at | holding, ("a",), False)] += 3
+    evidence.uses[ObservedUse(0, at | holding, ("b",), False)] += 3
     learned = induce(evidence)
     assert learned is not None
     assert learned.ways == [Literal(numbers["at"], True), Literal(numbers["holding"], True)]
@@ -119,7 +121,7 @@ def test_one_of_several_ways() -> None:
 
 
 def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
-    template = Template("fill {device}")
+    template = CommandTemplate("fill {device}")
     filled = Predicate(True, "state", ("device", "filled"))
     before = len(template.atoms)
     # What no predicate can hold is no state.
@@ -128,7 +130,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     assert template.atoms[before:] == [filled]
     number = template.atoms.index(filled)
     evidence = Evidence(template)
-    evidence.uses[Use(0, 0, ("lamp",), True)] += 2
+    evidence.uses[ObservedUse(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
     assert changes(evidence) == [Literal(number, True)]
     # Known once before, it may have been found out rather than brought about.
@@ -182,8 +184,8 @@ def test_a_few_false_answers_delete_nothing() -> None:
 
 
 def test_an_answer_is_outvoted_by_the_same_question() -> None:
-    evidence = Evidence(Template("open {place}"))
-    false, true = (Use(1, 2, ("a",), worked) for worked in (True, False))
+    evidence = Evidence(CommandTemplate("open {place}"))
+    false, true = (ObservedUse(1, 2, ("a",), worked) for worked in (True, False))
     evidence.uses.update({false: 1, true: 2})
     assert not evidence.outvoted and not evidence.confirms(true, Noise())
     evidence.uses[true] += 1

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.guard.policy import serving_actions, veto
+from rpms.guard.policy import applicable_actions, veto
 from rpms.rules import (
     Diagnosis,
     Manual,
@@ -111,8 +111,8 @@ def test_the_guard_acts_by_no_principle_that_is_left_out() -> None:
 def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:
     step = ENV.sub_goal(GOAL, HOME, [])
     part = leave_out(MANUAL, ["domain"])
-    assert serving_actions(DecisionPoint(MANUAL, GOAL, step, HOME))
-    assert serving_actions(DecisionPoint(part, GOAL, step, HOME)) == []
+    assert applicable_actions(DecisionPoint(MANUAL, GOAL, step, HOME))
+    assert applicable_actions(DecisionPoint(part, GOAL, step, HOME)) == []
     assert MANUAL.demanded(step["name"]) == "heat" and part.demanded(step["name"]) == ""
     assert part.likely_places("apple") == [] and MANUAL.likely_places("apple")
     # What memories are found and told by stays.
@@ -122,13 +122,15 @@ def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:
 
 def test_without_the_environment_the_procedure_still_serves() -> None:
     step = ENV.sub_goal(GOAL, HOME, [])
-    offered = serving_actions(DecisionPoint(leave_out(MANUAL, ["environment"]), GOAL, step, HOME))
+    offered = applicable_actions(
+        DecisionPoint(leave_out(MANUAL, ["environment"]), GOAL, step, HOME)
+    )
     assert [choice["action"] for choice in offered] == ["heat apple 1 with microwave 1"]
     assert {choice["rule"] for choice in offered} == {""}
     # Nor does an answer to a question cite a rule that is left out.
     science = load_manual("scienceworld")
-    rule = science.environment.asked_back.rule
-    assert rule and leave_out(science, [rule]).environment.asked_back.rule == ""
+    rule = science.environment.disambiguation.rule
+    assert rule and leave_out(science, [rule]).environment.disambiguation.rule == ""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.tasks import read_game
 from rpms.rules.world_manual import load_manual
 
-WORLD = load_manual("alfworld").world
+WORLD = load_manual("alfworld").facts
 # affordance of the manual -> predicate of the game
 SAID_BY_THE_GAME = {
     "heatable": "heatable",

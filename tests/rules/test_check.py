@@ -40,7 +40,7 @@ def forbidden(rule: str = "O-COOL-001", goal: str = HEAT, verb: str = "put") -> 
 
 
 def serving(condition: str, verb: str = "put") -> str:
-    return f"serves:\n  free_hand: [{{action: {verb}, when: [{condition}], because: so}}]"
+    return f"applicable:\n  free_hand: [{{action: {verb}, when: [{condition}], because: so}}]"
 
 
 ENVIRONMENT = [
@@ -64,13 +64,13 @@ ENVIRONMENT = [
 ]  # fmt: skip
 NAME_ONE = "name one that can always be done, for when nothing else is possible: 'idle: look'"
 DOMAIN = [
-    (serving("has(object)"), "serves",
+    (serving("has(object)"), "applicable",
      "'free_hand' uses the unknown condition 'has' in 'has(object)'"),
-    (serving("holding"), "serves", "'holding' of 'free_hand' should have 1 argument(s)"),
-    (serving("'contains(place, gold)'"), "serves",
+    (serving("holding"), "applicable", "'holding' of 'free_hand' should have 1 argument(s)"),
+    (serving("'contains(place, gold)'"), "applicable",
      "'free_hand' uses the unknown condition 'gold' in 'contains(place, gold)'"),
-    (serving("", "fly"), "serves", "'free_hand' names the unknown action 'fly'"),
-    ("serves:\n  free_hand: [{action: look, because: 'so {thing}'}]", "serves",
+    (serving("", "fly"), "applicable", "'free_hand' names the unknown action 'fly'"),
+    ("applicable:\n  free_hand: [{action: look, because: 'so {thing}'}]", "applicable",
      "'free_hand': 'look' has no parameter 'thing'"),
     ("terms:\n  open: [[at(thing)]]", "terms", "'open' is a condition already"),
     ("rules:\n- {id: D-NEW-001, for: [pick], text: Hm.}", "D-NEW-001", "unknown goal type 'pick'"),
@@ -79,7 +79,7 @@ DOMAIN = [
      "'take_object' is advanced by the unknown action 'fly'"),
     ("idle: ''", "idle", f"missing; {NAME_ONE}"),
     ("idle: dance", "idle", f"'dance' is no action of the manual; {NAME_ONE}"),
-    (f"procedures:\n  {HEAT}: [find_lmap]", "serves", "nothing serves find_lmap; list actions, "
+    (f"procedures:\n  {HEAT}: [find_lmap]", "applicable", "nothing serves find_lmap; list actions, "
      "best first: 'find_lmap: [{action: NAME, because: WHY}]'"),
 ]  # fmt: skip
 

@@ -143,7 +143,7 @@ def test_tables_are_changed_by_key_and_other_values_whole(tmp_path: Path) -> Non
     manual = laid(tmp_path, domain="""
 categories: {food: [apple], toys: [ball]}
 idle: inventory
-serves:
+applicable:
   find_object: []
 """, environment="""
 wording: {phrases: {at: "stand at {0}"}}
@@ -152,8 +152,8 @@ built_together: []
     assert manual.domain.categories["food"] == ["apple"]
     assert manual.domain.categories["toys"] == ["ball"]
     assert manual.domain.categories["dishes"] == MANUAL.domain.categories["dishes"]
-    assert manual.domain.idle == "inventory" and manual.domain.serves["find_object"] == []
-    assert manual.domain.serves["take_object"] == MANUAL.domain.serves["take_object"]
+    assert manual.domain.idle == "inventory" and manual.domain.applicable["find_object"] == []
+    assert manual.domain.applicable["take_object"] == MANUAL.domain.applicable["take_object"]
     phrases = MANUAL.environment.wording.phrases | {"at": "stand at {0}"}
     assert manual.environment.wording.phrases == phrases
     assert manual.environment.built_together == []
@@ -213,7 +213,7 @@ HOP = "actions:\n- id: E-HOP\n  name: hop\n  syntax: hop {place}\n  "
         ("universal", "rules: []\nreplaces: perhaps", 2, "replaces: should be true or false"),
         ("universal", "- rules", 1, "no sections"),
         ("domain", "replaces: true\nrules: []", 1, "procedures"),
-        ("domain", "serves:\n  a: [{action: b, because: c, when: [is it]}]", 2,
+        ("domain", "applicable:\n  a: [{action: b, because: c, when: [is it]}]", 2,
          "serves.a.0.when.0: 'is it' is not a predicate"),
         ("environment", f"{HOP}effects: []\n  preconditions:\n  - closed(place", 7,
          "E-HOP: actions.0.preconditions.0: 'closed(place' is not a predicate"),

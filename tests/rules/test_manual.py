@@ -111,7 +111,7 @@ def test_where_nothing_says_what_serves_a_step_every_action_may_be_needed(tmp_pa
     assert unserved.needed_for("juggle") == every
     (tmp_path / "domain.yaml").write_text(
         "procedures: {juggle: [find_object, throw_object]}\n"
-        "serves: {throw_object: [{action: slice, because: why not}]}\n"
+        "applicable: {throw_object: [{action: slice, because: why not}]}\n"
         "urgent: [{action: inventory, because: why not, for: [juggle]}]\n",
         encoding="utf-8",
     )
@@ -202,7 +202,7 @@ def test_a_look_task_is_told_where_lamps_are_likely_and_what_to_hold() -> None:
 
 
 def test_every_portable_kind_is_in_one_category_and_has_a_likely_place() -> None:
-    portable = MANUAL.world.affordances["portable"]
+    portable = MANUAL.facts.affordances["portable"]
     assert all(len(MANUAL.categories_of(kind)) <= 1 for kind in portable)
     # The rest are things that no goal asks for.
     assert {kind for kind in portable if not MANUAL.likely_places(kind)} <= {"footstool"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.guard.policy import serving_actions, veto
+from rpms.guard.policy import applicable_actions, veto
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.goal import SubGoal
@@ -25,7 +25,7 @@ def now(sentence: str = HEAT, no_effect: tuple[str, ...] = (), **fields: Any) ->
 
 
 def actions(situation: DecisionPoint) -> list[str]:
-    return [choice["action"] for choice in serving_actions(situation)]
+    return [choice["action"] for choice in applicable_actions(situation)]
 
 
 def test_search_goes_to_likely_places_first_and_never_back() -> None:
@@ -60,7 +60,7 @@ def test_a_refused_walk_tells_that_the_place_is_here() -> None:
 
 def test_what_is_closed_here_is_opened_first() -> None:
     here = now(location="fridge 1", containers={"fridge 1": "closed"})
-    (first, *_) = serving_actions(here)
+    (first, *_) = applicable_actions(here)
     assert first == {
         "action": "open fridge 1", "rule": "O-ACT-002",
         "reason": "fridge 1 is closed and has not been looked into",

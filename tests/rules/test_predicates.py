@@ -6,8 +6,8 @@ import pytest
 
 from rpms.rules.predicates import (
     STATEMENTS,
+    StaticFacts,
     Wording,
-    World,
     contrary,
     evaluate,
     need,
@@ -17,7 +17,7 @@ from rpms.rules.predicates import (
 from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 
-WORLD = World(
+WORLD = StaticFacts(
     affordances={"heatable": frozenset({"mug", "apple"})},
     contains={"desk": frozenset({"mug"}), "toaster": frozenset()},
     built_together=[frozenset({"desk", "drawer"})],
@@ -223,7 +223,7 @@ def test_a_predicate_as_a_fact_and_as_a_need(text: str, fact: str, needed: str) 
 @pytest.mark.parametrize("text", sorted(STATEMENTS))
 def test_no_need_reads_as_a_fact_and_nothing_is_its_own_contrary(text: str) -> None:
     """Whatever is denied or needed: the sentence of a fact is printed for the fact alone."""
-    plain = World(affordances={}, contains={})
+    plain = StaticFacts(affordances={}, contains={})
     count = max(STATEMENTS[text].count("{0}"), 1 + STATEMENTS[text].count("{1}"))
     arguments = ", ".join(("o", "p")[:count]) if "{0}" in STATEMENTS[text] else ""
     predicate = parse_predicate(f"{text}({arguments})" if arguments else text)
@@ -298,7 +298,7 @@ def test_every_need_of_a_manual_reads_as_a_need(world: str) -> None:
     manual = load_manual(world)
     predicates = {p for rule in manual.actions for p in rule.needs}
     for predicate in predicates:
-        words = need(predicate, {}, manual.world)
+        words = need(predicate, {}, manual.facts)
         assert " to be " in words or " to hold " in words, words
         assert "so that" not in words, f"{predicate}: its statement has no verb to turn"
     assert len(predicates) >= 15

@@ -22,7 +22,7 @@ from rpms.vocabulary.naming import refers_to
 from tests.envs.playing import believing
 
 SMALL = "rpms.commands.world_template.world:WORLD"
-# World, split that may be read, tasks and steps: the engines are not equally fast.
+# StaticFacts, split that may be read, tasks and steps: the engines are not equally fast.
 PLAYED = [("alfworld", "generated_seen", 4, 40), ("scienceworld", "train", 2, 40),
           ("telecom", "train", 4, 40), (SMALL, "practice", 4, 30)]  # fmt: skip
 
@@ -94,7 +94,7 @@ def unfounded(case: Case) -> list[str]:
             held = any(
                 need.positive
                 and need.name != "at_most"
-                and evaluate(need, belief, manual.world, names) is True
+                and evaluate(need, belief, manual.facts, names) is True
                 for need in about
             )
             a_place = parameter in rule.places and value in belief["places"]

@@ -52,7 +52,7 @@ def test_a_text_of_no_known_form_is_no_action(text: str) -> None:
 @given(st.data())
 def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
     rule = data.draw(st.sampled_from(MANUAL.actions))
-    kinds = sorted(MANUAL.world.affordances["portable"] | MANUAL.world.contains.keys())
+    kinds = sorted(MANUAL.facts.affordances["portable"] | MANUAL.facts.contains.keys())
     name = st.builds("{} {}".format, st.sampled_from(kinds), st.integers(1, 30))
     names = {parameter: data.draw(name) for parameter in rule.parameters}
     matched = match_action(MANUAL, rule.syntax.format(**names))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rpms.rules.predicates import World, contrary, evaluate, may_hold, need, parse_predicate
+from rpms.rules.predicates import StaticFacts, contrary, evaluate, may_hold, need, parse_predicate
 from rpms.rules.values import ABSENT, Tools
 from rpms.vocabulary.belief import Belief, empty_belief
 
 TOOLS = Tools({"refund": {"order": "order_id", "usd": "usd"}}, now="2026-01-10T12:00:00")
-WORLD = World({}, {}, tools=TOOLS)
+WORLD = StaticFacts({}, {}, tools=TOOLS)
 ORDER = {
     "total": 50.0, "status": "delivered", "paid": True, "at": "2026-01-09T13:00:00",
     "items": [{"id": "i1", "price": 0.1}, {"id": "i2", "price": 0.2}], "tags": [],

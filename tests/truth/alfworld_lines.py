@@ -193,7 +193,7 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
             is_so(found[1] in here(m), f"{found[1]} is not at this spot")
         )
     }
-    holds = partial(evaluated, truth, moment.manual.world)
+    holds = partial(evaluated, truth, moment.manual.facts)
     yield from rejection_faults(moment, action, reason, holds, fact_fault, spot)
 
 
@@ -228,7 +228,7 @@ def fact_fault(moment: Moment, fact: str) -> str:
     if match := re.fullmatch(r"a (\w+) does not take a (\w+)", fact):
         need = parse_predicate("can_contain(place, thing)")
         names = {"place": f"{match[1]} 1", "thing": f"{match[2]} 1"}
-        return "" if evaluate(need, truth, moment.manual.world, names) is False else "it does"
+        return "" if evaluate(need, truth, moment.manual.facts, names) is False else "it does"
     return "nobody can check this fact"
 
 
@@ -321,7 +321,7 @@ def needs_hold(moment: Moment, truth_before: Belief | None) -> Iterator[str]:
     if matched is None:
         return
     rule, names = matched
-    truths = [evaluate(p, truth_before, moment.manual.world, names) for p in rule.needs]
+    truths = [evaluate(p, truth_before, moment.manual.facts, names) for p in rule.needs]
     if last["failed"] and all(truths) and rule.effects and not rule.if_refused:
         yield f"{moment.where}: '{last['action']}' was rejected, and all its needs were met"
     if not last["failed"] and False in truths:

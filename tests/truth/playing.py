@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
-from rpms.guard.policy import serving_actions
+from rpms.guard.policy import applicable_actions
 from rpms.nodes.action_arbitration import shortlist, situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
@@ -81,7 +81,7 @@ ODD = ["2g_only", "0.5", "3", "nobody"]
 
 def procedure(moment: Moment, rng: random.Random) -> str:
     """The best action of the procedure, or what never harms."""
-    choices = serving_actions(moment.now)
+    choices = applicable_actions(moment.now)
     return choices[0]["action"] if choices else moment.manual.domain.idle
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from rpms.guard.policy import serving_actions
+from rpms.guard.policy import applicable_actions
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import PREDICATES, Predicate, need, statement
 from tests.truth.playing import Moment
@@ -97,7 +97,7 @@ def rejection_faults(
     if matched is None:
         yield "no rule speaks of this action"
         return
-    needs = {need(p, matched[1], moment.manual.world): p for p in matched[0].needs}
+    needs = {need(p, matched[1], moment.manual.facts): p for p in matched[0].needs}
     if unsure := UNKNOWN_NEED.fullmatch(reason):
         unknown = [words for words in unsure[1].split("; ") if words not in needs]
         yield from (f"'{words}' is no need of it" for words in unknown)
@@ -126,7 +126,7 @@ def learned_faults(
     rule, names = matched
     for words, as_need in ((needs, True), (then, False)):
         taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
-        taught_words = {(need if as_need else statement)(p, {}, manual.world) for p in taught}
+        taught_words = {(need if as_need else statement)(p, {}, manual.facts) for p in taught}
         for part in words.split("; ") if words else []:
             if part.removesuffix(" still") in taught_words:
                 continue
@@ -151,8 +151,8 @@ def times_faults(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate]:
     """Every predicate that can be said of some names, to find what a line says."""
     own = {
-        **dict.fromkeys(manual.world.affordances, 1),
-        **dict.fromkeys(manual.world.predicates, 1),
+        **dict.fromkeys(manual.facts.affordances, 1),
+        **dict.fromkeys(manual.facts.predicates, 1),
     }
     arities = {**{name: arity for name, (arity, _) in PREDICATES.items()}, **own}
     for (name, arity), positive in product(arities.items(), (True, False)):
@@ -163,7 +163,7 @@ def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate
 def said(words: str, names: Sequence[str], manual: Manual, as_need: bool) -> list[Predicate]:
     """The predicates that read like this."""
     form = need if as_need else statement
-    return [p for p in named_predicates(names, manual) if form(p, {}, manual.world) == words]
+    return [p for p in named_predicates(names, manual) if form(p, {}, manual.facts) == words]
 
 
 def one_voice_faults(moment: Moment) -> Iterator[str]:
@@ -176,7 +176,7 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
     avoided = {action for pattern in against for action in re.findall(pattern, memory)}
     yield from (f"for and against '{action}'" for action in sorted(advised & avoided))
     if moment.context.rules and moment.context.arbitration == "hard+soft":
-        demanded = {choice["action"] for choice in serving_actions(moment.now)}
+        demanded = {choice["action"] for choice in applicable_actions(moment.now)}
         if moment.context.memory_form == "grounded":
             yield from (f"against what is demanded: '{a}'" for a in sorted(demanded & avoided))
     for recall in shown:

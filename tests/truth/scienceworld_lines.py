@@ -38,7 +38,7 @@ from tests.truth.reading import (
 
 # The whole manual judges what memory has learned, also where a run has no rules.
 MANUAL = load_manual("scienceworld")
-ROOMS = MANUAL.world.affordances["room"]
+ROOMS = MANUAL.facts.affordances["room"]
 LOOKED = re.compile(r"(?:This (?:room|outside location) is called|Inside) the ([\w ]+?)(?:\.| is:)")
 MEASURED = re.compile(r"measures a temperature of (-?\d+) degrees celsius")
 FOCUSED = re.compile(r"You focus on the (.+?)\.")
@@ -789,5 +789,5 @@ def needs_hold(moment: Moment) -> Iterator[str]:
         return
     rule, names = matched
     for predicate in (p for p in rule.needs if p.name in STATIC):
-        if evaluate(predicate, moment.state["belief"], moment.manual.world, names) is False:
+        if evaluate(predicate, moment.state["belief"], moment.manual.facts, names) is False:
             yield f"{moment.where}: '{last['action']}' worked, and {rule.id} says it could not"

@@ -168,7 +168,7 @@ def action_line(moment: Moment, match: re.Match[str]) -> Iterator[str]:
         yield "no such action"
         return
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    needs = {need(p, blanks, MANUAL.world) for p in rule.needs}
+    needs = {need(p, blanks, MANUAL.facts) for p in rule.needs}
     yield from is_so(match[2] == rule.syntax.format(**blanks), "another form")
     said = match[3].split("; ") if match[3] else []
     yield from (f"'{words}' is no need of it" for words in said if words not in needs)
@@ -205,16 +205,16 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
             stated.append(part)
             continue
         unmet = [p for p in (rule.needs if rule else ())
-                 if need(p, names, MANUAL.world) == wanted[1]]  # fmt: skip
+                 if need(p, names, MANUAL.facts) == wanted[1]]  # fmt: skip
         yield from is_so(bool(unmet), f"'{wanted[1]}' is no need of it")
         for predicate in unmet:
-            shown = evaluate(predicate, moment.state["belief"], MANUAL.world, names)
+            shown = evaluate(predicate, moment.state["belief"], MANUAL.facts, names)
             yield from is_so(not shown, f"'{wanted[1]}' has been shown")
     if stated:
         truth = truth_of(moment)
 
         def holds(predicate: Predicate, about: Mapping[str, str]) -> bool | None:
-            return evaluate(predicate, truth, moment.manual.world, about)
+            return evaluate(predicate, truth, moment.manual.facts, about)
 
         def fault(now: Moment, fact: str) -> str:
             given = re.fullmatch(r"(\w+) is (.+)", fact)
@@ -258,7 +258,7 @@ def advice_faults(moment: Moment, action: str) -> Iterator[str]:
     repair = find_repair(moment.manual, action, moment.state["belief"], moment.state["goal"])
     if repair is None:
         return
-    truth, world = truth_of(moment), MANUAL.world
+    truth, world = truth_of(moment), MANUAL.facts
     if repair.kind == "done" and not already_done(MANUAL, action, truth):
         yield "what it would do is not done"
     if repair.kind == "never":
@@ -298,12 +298,12 @@ def step_faults(moment: Moment, steps: list[str], names_here: bool = True) -> It
             )
         if matched[0].name == HAND_OVER:
             hopeless = parse_predicate("hopeless")
-            known = evaluate(hopeless, moment.state["belief"], MANUAL.world, {})
+            known = evaluate(hopeless, moment.state["belief"], MANUAL.facts, {})
             yield from is_so(known is True, "nobody has seen that it is beyond support")
         if step in steps[:number] or not (switch := switched(matched[0])):
             continue
-        wrong = evaluate(switch, truth, MANUAL.world, {}) is False
-        known = any(f in seen for family in MANUAL.world.alternatives
+        wrong = evaluate(switch, truth, MANUAL.facts, {}) is False
+        known = any(f in seen for family in MANUAL.facts.alternatives
                     if switch.arguments[1] in family for f in family)  # fmt: skip
         if wrong and known:
             yield f"'{step}' would switch back what is right"
@@ -334,19 +334,19 @@ def learned_faults(action: str, needs: str | None, then: str | None) -> Iterator
     rule, names = matched
     if not (needs or then):
         yield "it says nothing"
-    known = {need(p, names, MANUAL.world) for p in rule.needs}
+    known = {need(p, names, MANUAL.facts) for p in rule.needs}
     yield from (f"'{words}' is no need of it" for words in (needs or "").split("; ")
                 if words and words not in known)  # fmt: skip
-    outcomes = {statement(p, names, MANUAL.world) for p in rule.outcomes}
+    outcomes = {statement(p, names, MANUAL.facts) for p in rule.outcomes}
     for words in (then or "").split("; "):
         effect, _, given = words.removesuffix(")").partition(" (before: ")
         if effect and effect.removesuffix(" still") not in outcomes:
             yield f"'{effect}' is no effect of it"
         conditions = given.split(" and ") if given else []
         others = {
-            statement(p._replace(arguments=(p.arguments[0], fact)), names, MANUAL.world)
+            statement(p._replace(arguments=(p.arguments[0], fact)), names, MANUAL.facts)
             for p in rule.outcomes
-            for family in MANUAL.world.alternatives
+            for family in MANUAL.facts.alternatives
             if p.name == "state" and p.arguments[1] in family
             for fact in family
         }
@@ -366,7 +366,7 @@ def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     above = moment.blocks.memory.partition(match[0])[0].rstrip().rpartition("\n")[2]
     matched = match_action(MANUAL, above.strip().removeprefix("AVOID: "))
     if match[1] and matched:
-        known = {need(p, matched[1], MANUAL.world) for p in matched[0].needs}
+        known = {need(p, matched[1], MANUAL.facts) for p in matched[0].needs}
         yield from (f"'{w}' is no need of it" for w in match[1].split("; ") if w not in known)
     elif match[1]:
         yield "it is about no action"
@@ -403,7 +403,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "the app may not read pictures": ("storage missing",),
     "the MMSC URL is missing": ("mmsc missing",),
 }  # fmt: skip
-PRINCIPLES = {service.because for services in MANUAL.domain.serves.values() for service in services
+PRINCIPLES = {service.because for services in MANUAL.domain.applicable.values() for service in services
               if "{" not in service.because} - {*REASONS}  # fmt: skip
 
 
@@ -426,8 +426,8 @@ def offer(moment: Moment, match: re.Match[str]) -> Iterator[str]:
         yield f"'{match[1]}' is no action"
         return
     for predicate in rule.needs:
-        if evaluate(predicate, truth_of(moment), MANUAL.world, names) is False:
-            yield f"it needs {need(predicate, names, MANUAL.world)}"
+        if evaluate(predicate, truth_of(moment), MANUAL.facts, names) is False:
+            yield f"it needs {need(predicate, names, MANUAL.facts)}"
 
 
 KINDS: list[Kind] = [each for each in globals().values() if isinstance(each, Kind)]
@@ -446,7 +446,7 @@ def effects_hold(moment: Moment, truth_before: Belief | None) -> Iterator[str]:
     if matched is None:
         return
     rule, names = matched
-    world, said = MANUAL.world, f"{moment.where}: '{last['action']}' "
+    world, said = MANUAL.facts, f"{moment.where}: '{last['action']}' "
     typed = all(fits(name, text) for name, text in names.items())
     met = all(evaluate(p, truth_before, world, names) for p in rule.needs)
     if last["failed"] and met and rule.needs and rule.effects and typed:

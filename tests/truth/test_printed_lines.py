@@ -219,7 +219,7 @@ def old_reason(manual: Manual, action: str, belief: Belief, answer: str = "") ->
     matched = match_action(manual, action)
     names = matched[1] if matched else {}
     violated = check_action(manual, action, belief).violated_predicates
-    return "; ".join(statement(parse_predicate(text), names, manual.world) for text in violated)
+    return "; ".join(statement(parse_predicate(text), names, manual.facts) for text in violated)
 
 
 def test_a_need_printed_as_a_fact_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

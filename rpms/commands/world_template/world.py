@@ -105,7 +105,7 @@ class World(rpms.Environment):
     def sub_goal(
         self, goal: rpms.GoalSpec, belief: rpms.Belief, history: Sequence[rpms.Turn]
     ) -> rpms.SubGoal:
-        """One of the steps that domain.yaml has under ``procedures`` and ``serves``."""
+        """One of the steps that domain.yaml has under ``procedures`` and ``applicable``."""
         thing = f"{goal['object']} 1"
         if place := belief["last_seen"].get(thing):
             return rpms.SubGoal(name="take_object", target=f"{thing} from {place}", progress=50)

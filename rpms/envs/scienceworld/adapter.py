@@ -178,7 +178,7 @@ class ScienceWorld(Environment):
         return tasks.command_verbs()
 
     def command_templates(self) -> list[str]:
-        """Those whose fate a belief can speak about; the rest stays as the manual has it."""
+        """Those whose outcome a belief can speak about; the rest stays as the manual has it."""
         return list(LEARNABLE)
 
     def splits(self) -> list[str]:
@@ -219,7 +219,7 @@ class ScienceWorld(Environment):
         """Each task has boxes, planes and unknown substances of its own."""
         return _OF_ONE_TASK.search(name.lower()) is not None
 
-    def players(self, belief: Belief) -> dict[str, str]:
+    def role_names(self, belief: Belief) -> dict[str, str]:
         """The box that the task names, if it is the only one, and the room it is in."""
         return goals.roles_of(belief["flags"].get(TASK, ""))
 

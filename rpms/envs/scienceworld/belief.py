@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from rpms.envs.scienceworld import parse_view as view
-from rpms.envs.scienceworld.goals import Step, current_step, plan_for, read_details
+from rpms.envs.scienceworld.goals import ProcedureStep, current_step, plan_for, read_details
 from rpms.envs.scienceworld.things import (
     BROKEN,
     CARRYING,
@@ -103,13 +103,13 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     text = observation.strip()
     if text.startswith(_UNREAD):
         # A command that is no number closes the menu, understood or not.
-        belief["asked"] = belief["asked"] if action.strip().isdecimal() else {}
+        belief["disambiguation"] = belief["disambiguation"] if action.strip().isdecimal() else {}
         return belief
     if menu := read_menu(text):
-        belief["asked"] = menu
+        belief["disambiguation"] = menu
         return belief
-    command = played(action, belief["asked"])
-    belief["asked"] = {}
+    command = played(action, belief["disambiguation"])
+    belief["disambiguation"] = {}
     if match := _WENT.match(text):
         view.arrive(belief, match[1])
     elif refused(text) or not view.look(belief, command, text):
@@ -265,7 +265,7 @@ def _point(belief: Belief) -> None:
         belief["progress"] = current_step(plan, belief)[1]
 
 
-def _plan(belief: Belief) -> Sequence[Step]:
+def _plan(belief: Belief) -> Sequence[ProcedureStep]:
     try:
         return plan_for(belief["flags"].get(TASK, ""))
     except RpmsError:
@@ -286,7 +286,7 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
     parts = {
         "Focused on": events(belief, FOCUS),
         "Your last command was ambiguous": (
-            ["answer with a number of its list"] if belief["asked"] else []
+            ["answer with a number of its list"] if belief["disambiguation"] else []
         ),
         "Closed": [name for name in shut if name in near or name.startswith("door to ")],
         "States when last seen": _telling_states(belief, goal),
@@ -373,8 +373,8 @@ def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
 
 def print_state(belief: Belief) -> str:
     """The printed state signature: ``room=kitchen|inventory=empty|progress=0``."""
-    unlisted = belief["flags"].get(CARRYING) == UNLISTED
-    carried = ",".join(sorted(belief["holding"])) or ("unknown" if unlisted else "empty")
+    truncated = belief["flags"].get(CARRYING) == UNLISTED
+    carried = ",".join(sorted(belief["holding"])) or ("unknown" if truncated else "empty")
     room = belief["location"] or "unknown"
     return f"room={room}|inventory={carried}|progress={belief['progress']}"
 
@@ -394,7 +394,7 @@ def carried_out(action: str, belief: Belief, observation: str) -> str:
     """The command as one could have said it at once: ``focus on apple seed in seed jar``."""
     if read_menu(observation.strip()):
         return ""
-    command = played(action, belief["asked"])
+    command = played(action, belief["disambiguation"])
     # Letters keep their case where the agent wrote the command itself.
     return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
 

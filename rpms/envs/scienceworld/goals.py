@@ -54,7 +54,7 @@ _CHANGING = ("prepare_object", "transform_object", "verify_object")
 _DEVICES = ("heater", "hearth", "cooler", "chiller")
 
 
-class Task(NamedTuple):
+class ScienceTask(NamedTuple):
     """What the tests may know of a task; ``boxes`` are names with the condition for each.
 
     ``trait`` is one that may be dominant: ``green seed color``, ``tall plant height``.
@@ -70,7 +70,7 @@ class Task(NamedTuple):
         return self.object.removesuffix(" plant")
 
 
-class Step(NamedTuple):
+class ProcedureStep(NamedTuple):
     """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later.
 
     ``target`` names what it is about, ``words`` says the whole step as an order, and ``when`` says
@@ -148,7 +148,7 @@ def read_steps() -> tuple[dict[str, list[StepRow]], dict[str, str]]:
 
 
 @lru_cache(maxsize=256)
-def plan_for(sentence: str) -> tuple[Step, ...]:
+def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
     """The steps for the kind of task that a description sets, filled in for it."""
     goal, details = parse_goal(sentence), read_details(sentence)
     verb, task = goal["state"] or "", _task(sentence)
@@ -186,7 +186,7 @@ def plan_for(sentence: str) -> tuple[Step, ...]:
             tests = [text.format(**filled) for text in row.done]
             done, when = _any(task, tests), _in_words(task, tests)
             words = _spelled(order, task.kind, sentence)
-            plan.append(Step(row.name, target, words, about, done, row.demanded, when))
+            plan.append(ProcedureStep(row.name, target, words, about, done, row.demanded, when))
     return tuple(plan)
 
 
@@ -205,9 +205,9 @@ def _spelled(words: str, thing: str, sentence: str) -> str:
     return words.replace(thing, found[0]) if found and thing else words
 
 
-def _task(sentence: str) -> Task:
+def _task(sentence: str) -> ScienceTask:
     parts = _match(sentence)[2].groupdict()
-    return Task(parts["o"], read_details(sentence)["boxes"], parts.get("t") or "")
+    return ScienceTask(parts["o"], read_details(sentence)["boxes"], parts.get("t") or "")
 
 
 def _limit(when: str) -> tuple[str, float, str]:
@@ -216,23 +216,23 @@ def _limit(when: str) -> tuple[str, float, str]:
     return side, float(number), unit
 
 
-def _any(task: Task, texts: Sequence[str]) -> Callable[[Belief], bool]:
+def _any(task: ScienceTask, texts: Sequence[str]) -> Callable[[Belief], bool]:
     """Whether one of some tests holds; one without an argument is about the task's own object."""
     tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
     return lambda belief: any(test(belief, task, what) for test, what in tests)
 
 
-def _in_words(task: Task, texts: Sequence[str]) -> str:
+def _in_words(task: ScienceTask, texts: Sequence[str]) -> str:
     words = read_steps()[1]
     return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
 
 
-def _tests(task: Task, texts: Sequence[str]) -> list[tuple[str, str]]:
+def _tests(task: ScienceTask, texts: Sequence[str]) -> list[tuple[str, str]]:
     read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
     return [(match[1], match[2] or task.object) for match in read if match]
 
 
-def current_step(steps: Sequence[Step], belief: Belief) -> tuple[Step, int]:
+def current_step(steps: Sequence[ProcedureStep], belief: Belief) -> tuple[ProcedureStep, int]:
     """The first step still to do, and how many come before it; the last one when all are done.
 
     Some steps can be left out: a pot that stands on the stove was obviously taken there. So a step
@@ -388,7 +388,7 @@ def _watched(belief: Belief, plane: str) -> int:
 
 
 # The words of the manual's ``done``: the belief, the task, and what the word is about.
-TESTS: dict[str, Callable[[Belief, Task, str], bool]] = {
+TESTS: dict[str, Callable[[Belief, ScienceTask, str], bool]] = {
     "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _names_known(b)),
     "known": lambda b, _, what: bool(_names_of(b, what)),
     # Some young have names of their own: a tadpole is a frog.

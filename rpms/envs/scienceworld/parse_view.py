@@ -269,11 +269,11 @@ def see_room(
     _know_room(belief, room)
     listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
     names = [thing.name for thing, _ in listed]
-    unlisted = [name for name in belief["spots"].get(room, []) if name not in names]
+    truncated = [name for name in belief["spots"].get(room, []) if name not in names]
     seen_in = belief["last_seen"]
     missing = [
         name
-        for name in dict.fromkeys(unlisted)
+        for name in dict.fromkeys(truncated)
         if name in seen_in and seen_in[name] not in belief["holding"]
     ]
     doors = belief["containers"]

@@ -37,7 +37,7 @@ INVENTORY = "inventory"
 TASK = "task"  # the description, from the opening text
 CARRYING = INVENTORY  # UNSURE while no text can have told what is carried
 UNSURE = "unsure"
-UNLISTED = "unlisted"  # what was carried from the start was never listed, the rest is known
+UNLISTED = "truncated"  # what was carried from the start was never listed, the rest is known
 # Added to a substance: what it was called before its phase changed.
 WAS = " was"
 # Kinds of events: what was focused on, in order, the ingredients that the recipe named, the pots

@@ -124,7 +124,7 @@ class Telecom(Environment):
     first_belief = staticmethod(beliefs.read_ticket)
     update_belief = staticmethod(beliefs.update_belief)
     read_answer = staticmethod(beliefs.read_answer)
-    players = staticmethod(beliefs.players)
+    role_names = staticmethod(beliefs.role_names)
 
     @property
     def demo(self) -> Demo:
@@ -350,7 +350,7 @@ class Telecom(Environment):
         """What was known of the phone."""
         return {"phone": belief["flags"].get("phone", "")}
 
-    def drift(self, belief: Belief, facts: Any) -> list[str]:
+    def belief_errors(self, belief: Belief, facts: Any) -> list[str]:
         """Facts of the belief that are not true."""
         return [
             f"{thing}: {fact}"

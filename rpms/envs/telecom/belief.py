@@ -63,7 +63,7 @@ def known_facts(belief: Belief) -> dict[str, set[str]]:
     return {"customer": customer, "line": line, PHONE: phone, ACCOUNT: account}
 
 
-def players(belief: Belief) -> dict[str, str]:
+def role_names(belief: Belief) -> dict[str, str]:
     """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
     facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
     lines = [name for name in facts if "of the ticket" in facts[name] or facts[name] == {"a line"}]

@@ -17,15 +17,15 @@ from rpms.evals.step_analysis import (
     NOTHING_REFUSED,
     Cause,
     cause_rank,
-    fate_field,
     find_cause,
+    outcome_field,
 )
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, part_of, percent
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.recall import FATES
+from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS, FailureMode
 
 AGENT_FAILURES = {
@@ -35,10 +35,10 @@ AGENT_FAILURES = {
 }
 # Verdicts, as the columns name them.
 GUARDED = {
-    "asked_again": "asked again",
-    "fell_back": "fell back",
+    "retries": "asked again",
+    "fallback": "fell back",
     "replaced": "replaced",
-    "insisted": "played against a rule",
+    "overridden": "played against a rule",
 }
 CACHED_CAUSES = 20_000
 """In memory: a run that is watched is read again and again."""
@@ -154,30 +154,30 @@ def step_table(run: Run) -> Table:
     return Table("steps", title, source_of(run), columns, rows, notes=notes)
 
 
-def fate_table(run: Run) -> Table | None:
+def recall_outcome_table(run: Run) -> Table | None:
     """What became of the memories near the goal; None where no condition recalls any."""
     used = [n for n in run.conditions if any(e.recalled for e in run.judged(n))]
     if not used:
         return None
-    fates = [fate for fate in FATES if fate]
+    outcomes = [outcome for outcome in RECALL_OUTCOMES if outcome]
     rows = []
     for name in used:
         judged = run.judged(name)
         total = sum(e.recalled for e in judged)
-        dropped = [sum(getattr(e, fate_field(fate)) for e in judged) for fate in fates]
+        dropped = [sum(getattr(e, outcome_field(outcome)) for e in judged) for outcome in outcomes]
         warned = [e for e in judged if e.warned]
         parts = [part_of(n, total) for n in (*dropped, total - sum(dropped))]
         spoken = linked(part_of(sum(e.warned for e in warned), total), warned)
         rows.append([label(names(name)), count(total), *parts, spoken])
     notes = [
-        "Entries at or above theta at each step, and the share that ended so: unsayable in names "
-        "of this place, dropped by the state filter (scf) or the arbiter, covered by a rule that "
-        "the same prompt prints, contradicted by another memory, merged with one that says the "
-        "same, beyond the best k of their type, or out of the token budget. The shares "
+        "Entries at or above theta at each step, and the share with each outcome: not groundable "
+        "in names of this scene, dropped by the state filter (scf) or the arbiter, covered by a "
+        "rule that the same prompt prints, contradicted by another memory, a duplicate of one, "
+        "over the top k of its type, or over the token budget. The shares "
         "and what was shown add up to 100%; warned are those of the shown that carry a warning.",
     ]
-    columns = ["condition", "candidates", *fates, "shown", "warned"]
-    return Table("fates", "What became of memories", source_of(run), columns, rows, notes=notes)
+    columns = ["condition", "candidates", *outcomes, "shown", "warned"]
+    return Table("outcomes", "What became of memories", source_of(run), columns, rows, notes=notes)
 
 
 def guard_table(run: Run) -> Table | None:
@@ -190,7 +190,7 @@ def guard_table(run: Run) -> Table | None:
         judged = run.judged(name)
         total = sum(e.proposals for e in judged)
         vetoes = sum((Counter(e.vetoes) for e in judged), Counter[str]())
-        parts = [part_of(sum(getattr(e, fate) for e in judged), total) for fate in GUARDED]
+        parts = [part_of(sum(getattr(e, outcome) for e in judged), total) for outcome in GUARDED]
         rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes.most_common(6))
         rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
     columns = ["condition", "proposals", *GUARDED.values()]

@@ -18,8 +18,8 @@ from rpms.vocabulary.files import stamp_of
 
 JUDGED = ("success", "failure", "critical_failure")
 """What the arbiter holds against the rules; schemas and finds advise nothing."""
-UNJUDGED = ("unsayable", "scf")
-"""Fates that an entry meets before the arbiter sees it; every other one comes after."""
+UNJUDGED = ("not groundable", "scf")
+"""Outcomes that an entry meets before the arbiter sees it; every other one comes after."""
 LEARNED = "learned"
 ADVICE = {**{kind: f"planted: {kind}" for kind in PLANTS}, LEARNED: LEARNED}
 CACHED_LOGS = 20_000
@@ -52,40 +52,40 @@ def conflict_table(run: Run) -> Table | None:
 def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice that a condition met; one without memory has its success."""
     judged = run.judged(name)
-    success, fates = percent(rate(judged).share), _fates(run, judged)
-    for kind in [kind for kind in ADVICE if kind in fates] or [""]:
-        fate = fates.get(kind, Counter())
-        candidates, entries = fate["candidates"], fate["entries"]
+    success, outcomes = percent(rate(judged).share), _outcomes(run, judged)
+    for kind in [kind for kind in ADVICE if kind in outcomes] or [""]:
+        outcome = outcomes.get(kind, Counter())
+        candidates, entries = outcome["candidates"], outcome["entries"]
         yield [
             *(label(names(name)), label(ADVICE.get(kind, "")), success, count(candidates)),
-            *(part_of(fate[what], candidates) for what in ("removed", "warned", "shown")),
-            *(count(entries), part_of(fate["caught"], entries)),
+            *(part_of(outcome[what], candidates) for what in ("removed", "warned", "shown")),
+            *(count(entries), part_of(outcome["caught"], entries)),
         ]
 
 
-def _fates(run: Run, episodes: Iterable[Episode]) -> dict[str, Counter[str]]:
+def _outcomes(run: Run, episodes: Iterable[Episode]) -> dict[str, Counter[str]]:
     total: dict[str, Counter[str]] = {}
     for episode in episodes:
         file = run.log_file(episode)
-        for kind, fate in _fates_in(file, stamp_of(file)).items():
-            total.setdefault(kind, Counter()).update(fate)
+        for kind, outcome in _outcomes_in(file, stamp_of(file)).items():
+            total.setdefault(kind, Counter()).update(outcome)
     return total
 
 
 @lru_cache(maxsize=CACHED_LOGS)
-def _fates_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]:
+def _outcomes_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]:
     """What became of each kind of advice in one episode."""
-    fates: dict[str, Counter[str]] = {}
+    outcomes: dict[str, Counter[str]] = {}
     slips: dict[str, bool] = {}
     for recall in _judged((read_log(file) or {}).get("steps", [])):
         entry = str(recall["entry"].get("id"))
         removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
-        fate = fates.setdefault(plant_kind(entry) or LEARNED, Counter())
-        fate.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
+        outcome = outcomes.setdefault(plant_kind(entry) or LEARNED, Counter())
+        outcome.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
         slips[entry] = slips.get(entry, False) or not (removed or warned)
     for entry, slipped in slips.items():
-        fates[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
-    return fates
+        outcomes[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
+    return outcomes
 
 
 def _judged(steps: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -249,7 +249,7 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "score": episode.score,
         "steps": episode.steps,
         "invalid": episode.invalid_actions,
-        "drift": episode.drift_steps,
+        "belief_errors": episode.drift_steps,
         "mode": episode.failure_mode or "",
         "error": episode.error,
         "place": episode.error_place,

@@ -94,8 +94,8 @@ class MemoryMethod(ABC):
     def recall(self, request: RecallRequest) -> list[Recall]:
         """What is remembered for this step, best first; the last goes first for want of room."""
 
-    def unlisted(self, request: RecallRequest) -> dict[str, int]:
-        """Candidates too many to be listed one by one: how many, by their fate."""
+    def truncated(self, request: RecallRequest) -> dict[str, int]:
+        """Candidates too many to be listed one by one: how many, by their outcome."""
         return {}
 
     def select(
@@ -103,7 +103,7 @@ class MemoryMethod(ABC):
     ) -> list[Recall]:
         """What the prompt has room for in principle; asked behind the state filter and the arbiter.
 
-        Whatever is left out stays in the list, with its fate. ``rules`` is what the same prompt
+        Whatever is left out stays in the list, with its outcome. ``rules`` is what the same prompt
         prints of the manual, where rules are on.
         """
         return list(recalls)

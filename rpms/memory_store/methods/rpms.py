@@ -80,12 +80,12 @@ class RpmsMemory(MemoryMethod):
             recalls = [of_this_step(recalled, now) for recalled in recalls]
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
-    def unlisted(self, request: RecallRequest) -> dict[str, int]:
+    def truncated(self, request: RecallRequest) -> dict[str, int]:
         """Entries that say what a listed one says, and those that a long list leaves behind."""
         counts: Counter[str] = Counter()
         for index in self._indexes(request):
             context = request.context
-            counts.update(index.unlisted(request.now.gamma, context.theta, context.k))
+            counts.update(index.truncated(request.now.gamma, context.theta, context.k))
         return dict(counts)
 
     def select(
@@ -138,7 +138,7 @@ def of_this_step(recalled: Recall, now: GroundingContext) -> Recall:
     foreign = entry["type"] == "success" and step and entry["sub_goal_type"] != step
     if recalled["dropped_by"] or not foreign:
         return recalled
-    return drop(recalled, "unsayable", f"it is about {entry['sub_goal_type']}, not {step}")
+    return drop(recalled, "not groundable", f"it is about {entry['sub_goal_type']}, not {step}")
 
 
 def says_something(entry: Entry) -> bool:
@@ -151,9 +151,9 @@ def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> It
     if context.memory_types == "all":
         yield from where_to_look(index, now)
     for entry, score, count, _ in retrieve(index, now, context):
-        advice, unsayable = ground(entry, now)
+        advice, not_groundable = ground(entry, now)
         recalled = new_recall(entry, score, count, advice)
-        yield drop(recalled, "unsayable", unsayable) if unsayable else recalled
+        yield drop(recalled, "not groundable", not_groundable) if not_groundable else recalled
 
 
 def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Candidate]:
@@ -218,7 +218,7 @@ def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bo
     def words(text: str) -> str:
         if not is_predicate(text):
             return text
-        return statement(parse_predicate(text), {}, manual.world)
+        return statement(parse_predicate(text), {}, manual.facts)
 
     said = {words(text) for text in taught}
     new = [text for text in noticed if words(text) not in said]
@@ -278,7 +278,7 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
         if first != number:
             same = after[first]
             after[first] = {**same, "count": same["count"] + recalled["count"]}
-            after[number] = drop(recalled, "merged", f"says the same as {same['entry']['id']}")
+            after[number] = drop(recalled, "duplicate", f"says the same as {same['entry']['id']}")
     longer: dict[tuple[object, ...], str] = {}
     snippets = [n for n in speaker.values() if after[n]["entry"]["type"] == "success"]
     for number in snippets:
@@ -287,7 +287,7 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
             longer.setdefault(tuple(printed[:length]), after[number]["entry"]["id"])
     for number in snippets:
         if whole := longer.get(tuple(after[number]["advice"]["printed"])):
-            after[number] = drop(after[number], "merged", f"is the beginning of {whole}")
+            after[number] = drop(after[number], "duplicate", f"is the beginning of {whole}")
     left = [number for number in snippets if not after[number]["dropped_by"]]
     left.sort(key=lambda number: len(after[number]["advice"]["printed"]))
     for at, number in enumerate(left):
@@ -296,7 +296,7 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
             if _detour(steps, others) or sorted(steps) == sorted(others):
                 how = "with steps repeated" if len(steps) > len(others) else "in another order"
                 why = f"is {after[short]['entry']['id']} {how}"
-                after[number] = drop(after[number], "merged", why)
+                after[number] = drop(after[number], "duplicate", why)
                 break
     return after
 
@@ -325,7 +325,7 @@ def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
         kind = recalled["entry"]["type"]
         chosen[kind] += not recalled["dropped_by"]
         if not recalled["dropped_by"] and chosen[kind] > k and kind != "found":
-            recalled = drop(recalled, "beyond k", f"{k} of its type are better")
+            recalled = drop(recalled, "over top-k", f"{k} of its type are better")
         yield recalled
 
 

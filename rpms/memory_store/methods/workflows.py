@@ -102,7 +102,7 @@ def merged(recalls: Iterable[Recall], keys: Keys) -> list[Recall]:
         known = distinct.setdefault((entry["text"], state), recall)
         if known is recall:
             continue
-        others.append(drop(recall, "merged", f"says the same as {known['entry']['id']}"))
+        others.append(drop(recall, "duplicate", f"says the same as {known['entry']['id']}"))
         known["count"] += recall["count"]
         if types := known["entry"]["types"]:  # else it is for tasks like this one
             known["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
@@ -165,7 +165,7 @@ def routines(
     belief = env.first_belief(record["first_observation"])
     began, played, own = env.print_state(belief), list[str](), dict[str, str]()
     for number, turn in enumerate(record["history"], start=1):
-        own |= {name: role for role, name in env.players(belief).items()}
+        own |= {name: role for role, name in env.role_names(belief).items()}
         belief = belief_after(env, manual, belief, turn)
         if turn["action"] and not turn["failed"]:
             played.append(turn["action"])

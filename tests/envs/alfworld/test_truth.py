@@ -181,7 +181,7 @@ def test_all_demands_hold_exactly_where_the_engine_agrees() -> None:
         game.reset(task)
         for _ in range(25):
             belief = ENV.true_belief(game.facts())
-            assert belief is not None and ENV.drift(belief, game.facts()) == []
+            assert belief is not None and ENV.belief_errors(belief, game.facts()) == []
             admissible = game.admissible()
             drawn = [(one, draw_names(one, belief, rng)) for one in templates for _ in range(3)]
             commands = [one.command(names) for one, names in drawn if names is not None]

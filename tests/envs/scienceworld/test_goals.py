@@ -18,7 +18,7 @@ from rpms.envs.scienceworld.goals import (
     sub_goal,
 )
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
-from rpms.guard.policy import serving_actions
+from rpms.guard.policy import applicable_actions
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, Event
@@ -146,7 +146,7 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
         f"green box if it is below 100.0 degrees celsius; last reading: {degrees} degrees celsius"
     )
     manual = load_manual("scienceworld")
-    [choice] = serving_actions(DecisionPoint(manual, goal, found, belief))
+    [choice] = applicable_actions(DecisionPoint(manual, goal, found, belief))
     assert choice["action"] == f"move unknown substance B to {box}"
     side = "above" if box == "red box" else "below"
     assert choice["reason"] == f"{degrees} is {side} 100 degrees celsius, so {box}"

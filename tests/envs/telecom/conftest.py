@@ -48,8 +48,8 @@ class Player:
             if outcome.done:
                 return
 
-    def drift(self) -> list[str]:
-        return WORLD.drift(self.belief, self.game.facts())
+    def belief_errors(self) -> list[str]:
+        return WORLD.belief_errors(self.belief, self.game.facts())
 
 
 def gold(task: Task) -> list[str]:

@@ -44,7 +44,7 @@ def test_an_entry_fits_until_all_that_it_changed_is_otherwise() -> None:
     entry = {"actions": ["toggle_airplane_mode", "reseat_sim_card"]}
     [*_] = player.play(IDENTIFY, LINE, "check_network_status")
     entry["state_signature"] = WORLD.print_state(player.belief)  # type: ignore[assignment]
-    assert WORLD.players(player.belief)["the ticket's line"] == "L1002"
+    assert WORLD.role_names(player.belief)["the ticket's line"] == "L1002"
     [*_] = player.play("toggle_airplane_mode")
     assert WORLD.compat(entry, player.belief) == ""
     [*_] = player.play("reseat_sim_card", "check_sim_status")

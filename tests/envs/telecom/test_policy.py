@@ -105,7 +105,7 @@ def agent(task: Any, *actions: str) -> tuple[list[str], Player]:
     )
     answers = [message for message in ended["messages"] if isinstance(message, ToolMessage)]
     assert len(answers) == len(actions) and "P-HUMAN" in model.sent[0][0].text
-    assert WORLD.drift(ended["episode"]["belief"], player.game.facts()) == []
+    assert WORLD.belief_errors(ended["episode"]["belief"], player.game.facts()) == []
     return [m.text for m in answers if " was not carried out [" in m.text], player
 
 

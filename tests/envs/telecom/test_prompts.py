@@ -44,7 +44,7 @@ def spoken_facts() -> set[str]:
 
 
 def test_belief_and_manual_mean_the_same_by_a_fact_and_say_it_alike() -> None:
-    world = MANUAL.world
+    world = MANUAL.facts
     assert [frozenset(family) for family in world.alternatives] == FAMILIES
     assert beliefs.read_table("words") == MANUAL.domain.categories["words"]
     assert spoken_facts() <= {*world.wording.facts}
@@ -63,7 +63,7 @@ def test_every_need_is_a_statement_that_can_be_turned_into_a_need() -> None:
     for rule in MANUAL.actions:
         blanks = {name: f"<{name}>" for name in rule.parameters}
         for need in rule.needs:
-            words = statement(need, blanks, MANUAL.world)
+            words = statement(need, blanks, MANUAL.facts)
             assert len(re.findall(r"\b(?:is|are)\b", words)) == 1, words
             assert not re.search(r"\b(phone|account|ticket)\b:|counts as|not:", words), words
     assert all(re.search(r"\b(is|are)\b", text) for text in FACTS.values())
@@ -74,7 +74,7 @@ def test_whatever_is_so_instead_of_a_need_has_a_sentence() -> None:
     needs = chain.from_iterable(rule.needs for rule in MANUAL.actions)
     spoken = {p.arguments[1] for p in needs if p.name in ("state", "seen")} | {"sim locked"}
     rivals = {fact for family in FAMILIES if family & spoken for fact in family}
-    assert rivals - {*MANUAL.world.wording.facts} == set()
+    assert rivals - {*MANUAL.facts.wording.facts} == set()
 
 
 def test_missing_evidence_is_said_to_be_missing_and_explains_no_error() -> None:

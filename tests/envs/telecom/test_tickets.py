@@ -39,7 +39,7 @@ def test_gold_play_is_possible_wins_and_is_believed_as_it_is() -> None:
     for task in TRAIN.values():
         player, steps = Player(task), []
         for step in player.play(*gold(task)):
-            assert player.drift() == [], step.action
+            assert player.belief_errors() == [], step.action
             steps.append(step)
         vetoed = [step.veto for step in steps if step.veto]
         assert not vetoed, f"{task['id']}: {vetoed}"
@@ -55,7 +55,7 @@ def test_random_play_is_believed_as_it_is() -> None:
             rule = chance.choice(rules)
             names = {name: chance.choice(player.belief["visible"]) for name in rule.parameters}
             for step in player.play(rule.syntax.format(**names)):
-                assert player.drift() == [], f"{task['id']}: {step}"
+                assert player.belief_errors() == [], f"{task['id']}: {step}"
                 count += 1
     assert count > 200
 

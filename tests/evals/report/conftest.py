@@ -92,10 +92,10 @@ def prompted(log: dict[str, Any]) -> None:
 
 def vetoed(log: dict[str, Any]) -> None:
     """The third step was asked again and insisted, against two rules; the fifth was unreadable."""
-    reasons = [("O-ACT-001", "asked_again"), ("U-FAIL-001", "insisted")]
+    reasons = [("O-ACT-001", "retried"), ("U-FAIL-001", "overridden")]
     log["steps"][2]["decisions"] = [
         {"step": 3, "proposal": "go to the moon", "verdict": verdict, "rule": rule,
-         "reason": "there is no air", "mend": "", "played": ""}
+         "reason": "there is no air", "repair": "", "played": ""}
         for rule, verdict in reasons
     ]  # fmt: skip
     log["steps"][2]["judged"] = [["O-ACT-001", "broken"], ["U-DO-002", "kept"]]

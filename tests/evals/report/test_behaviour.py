@@ -72,7 +72,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     table = cause_table(run)
     assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
     rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
-    assert rows == {"drift": [1, 1], "model error": [0, 1], "not won": [1, 2]}
+    assert rows == {"belief_errors": [1, 1], "model error": [0, 1], "not won": [1, 2]}
     behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
     lost = [e.key for e in run.episodes.values() if not e.success]
     assert sorted(behind) == sorted(lost)
@@ -82,7 +82,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
     """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
-    assert [cause.kind for cause in causes(run)] == ["drift"]
+    assert [cause.kind for cause in causes(run)] == ["belief_errors"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
@@ -105,19 +105,19 @@ def test_real_episodes_are_explained_by_their_own_steps(
 
 
 def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:
-    played = "" if verdict == "asked_again" else proposal
+    played = "" if verdict == "retried" else proposal
     reason = "" if verdict == "accepted" else "so it is"
     return Decision(step=step, proposal=proposal, verdict=verdict, rule=rule, reason=reason,
-                    mend="", played=played)  # fmt: skip
+                    repair="", played=played)  # fmt: skip
 
 
 DECISIONS = [
-    decision("open box", "asked_again", "R-1"),
-    decision("open box", "fell_back", "R-1"),
-    decision("open box", "asked_again", "R-1", 2),
+    decision("open box", "retried", "R-1"),
+    decision("open box", "fallback", "R-1"),
+    decision("open box", "retried", "R-1", 2),
     decision("go to box", "accepted", step=2),
-    decision("", "asked_again", step=3),
-    decision("sing", "asked_again", "R-2", 3),
+    decision("", "retried", step=3),
+    decision("sing", "retried", "R-2", 3),
     decision("look", "accepted", step=3),
     decision("look", "accepted", step=4),
 ]
@@ -125,7 +125,7 @@ DECISIONS = [
 
 def test_what_a_guard_made_of_proposals_is_counted() -> None:
     counts = decision_counts(DECISIONS)
-    assert (counts["proposals"], counts["asked_again"], counts["fell_back"]) == (8, 4, 1)
+    assert (counts["proposals"], counts["retries"], counts["fallback"]) == (8, 4, 1)
     assert counts["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
 
 

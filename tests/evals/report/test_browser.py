@@ -411,7 +411,7 @@ def test_steps_by_rule_veto_and_memory(opened: Open) -> None:
     expect(page.locator(".hits")).to_contain_text("veto go to the moon: there is no air")
     assert hits(page) == [at("B", 1, 3)]
     cases = {
-        "g=insisted&r=u-fail": 1, "g=insisted&r=O-ACT-001": 0, "g=asked_again": 1, "g=broken": 1,
+        "g=insisted&r=u-fail": 1, "g=insisted&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
         "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=refused&c=A": 4,
         "r=S-002&c=B": 42, "m=arbitration&r=D-HEAT-001": 24, "m=scf&r=D-HEAT-001": 0,
         "m=warned&r=E-ACT": 24, "m=budget": 0, "m=dropped&x=shelf 3D": 3, "m=scf": 24,

@@ -27,10 +27,10 @@ def recall(entry: str, dropped_by: str = "", warning: str = "", kind: str = "suc
 
 STEPS = [
     [recall("planted_rule_s1", "arbitration"), recall("planted_goal_s1"),
-     recall("s1"), recall("s2", "scf"), recall("s3", "unsayable"), recall("x", kind="schema")],
+     recall("s1"), recall("s2", "scf"), recall("s3", "not groundable"), recall("x", kind="schema")],
     [recall("planted_rule_s1", "arbitration"), recall("planted_rule_s2", warning="may be"),
      recall("planted_goal_s1", "arbitration"), recall("s1", "arbitration")],
-    [recall("planted_rule_s2", "budget"), recall("s1", "merged"), recall("s4", "beyond k")],
+    [recall("planted_rule_s2", "budget"), recall("s1", "merged"), recall("s4", "over top-k")],
 ]  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def test_tables_and_the_list_follow_while_they_are_read(tmp_path: Path, followed
         expect(page.locator("#live")).to_contain_text(words)
     page.get_by_text("1 in flight").click()
     expect(page.locator("#live li")).to_contain_text("a <b>task</b> in flight")
-    row = page.locator("#table-causes tbody tr").filter(has_text="drift")
+    row = page.locator("#table-causes tbody tr").filter(has_text="belief_errors")
     row.get_by_role("link").click()
     expect(page.locator("#set")).to_contain_text("Where lost episodes went wrong: drift, A")
     expect(rows).to_have_count(1)

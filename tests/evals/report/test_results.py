@@ -360,7 +360,7 @@ LABELS = ("A", "B", "C", "D", "D scf=off", "D+verify", "round 1", "round 2")
 @pytest.fixture
 def resumed(tmp_path: Path) -> Run:
     """Conditions for every table; the last task of each was played by the second commit."""
-    played: dict[str, Any] = {"repeat": 1, "vetoes": {"E-1": 2}, "proposals": 3, "asked_again": 1,
+    played: dict[str, Any] = {"repeat": 1, "vetoes": {"E-1": 2}, "proposals": 3, "retries": 1,
                               "refused": {"rule": 1},
                               "cost_usd": 0.1}  # fmt: skip
     late = {**played, "started": "2030-02-02T03:04:06"}

@@ -91,9 +91,9 @@ def test_filled_in_with_its_own_names_it_says_what_was_done(
                f"put {mug} in/on {cabinet}"]  # fmt: skip
     lifted = lift(HOME, COOL, actions)
     assert lifted is not None and not any(c.isdigit() for text in lifted for c in text)
-    players = {"object": mug, "object's place": desk, "destination": cabinet}
-    assert [fill(text, players) for text in lifted] == actions
-    assert fill("go to {a safe}", players) == "go to ?"
+    role_names = {"object": mug, "object's place": desk, "destination": cabinet}
+    assert [fill(text, role_names) for text in lifted] == actions
+    assert fill("go to {a safe}", role_names) == "go to ?"
 
 
 ENV = get_environment("alfworld")
@@ -123,7 +123,7 @@ def moment(
 def advised(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:
     """What is printed; None where it cannot be said here."""
     wording = ground(entry, now)
-    return None if wording.unsayable else wording.advice["printed"]
+    return None if wording.not_groundable else wording.advice["printed"]
 
 
 SEEN = {
@@ -207,7 +207,7 @@ def test_what_is_all_behind_has_nothing_to_say() -> None:
     for manual, played in ((HOME, []), (BARE, ["go to cabinet 1"])):
         now = replace(there, manual=manual, played=played)
         wording = ground({**PLAN, "lifted": ["go to {destination}"]}, now)
-        assert wording.unsayable == "no step of it is still ahead"
+        assert wording.not_groundable == "no step of it is still ahead"
 
 
 def test_who_plays_a_role_is_found_once_for_a_moment() -> None:
@@ -216,18 +216,18 @@ def test_who_plays_a_role_is_found_once_for_a_moment() -> None:
     assert [advised(entry, shared) for entry in entries] == [
         advised(entry, moment(**SEEN)) for entry in entries
     ]
-    assert shared.players["object"] == "cup 2"
+    assert shared.role_names["object"] == "cup 2"
     first, again = ground(PLAN, shared).advice, ground(PLAN, shared).advice
     assert first["actions"] is not again["actions"]
 
 
 def test_what_cannot_be_said_here_comes_with_its_reason() -> None:
     unseen = ground(PLAN, moment())
-    assert unseen.unsayable == "nothing here is known as {object's place}, {object}"
+    assert unseen.not_groundable == "nothing here is known as {object's place}, {object}"
     bare = {**SEEN, "places": ["countertop 1", "cabinet 1"]}
-    assert ground(PLAN, moment(**bare)).unsayable == "nothing here is known as {a microwave}"
+    assert ground(PLAN, moment(**bare)).not_groundable == "nothing here is known as {a microwave}"
     other = {**PLAN, "lifted": [], "actions": ["take pen 1 from desk 1"]}
-    assert "play no part" in ground(other, moment(**SEEN)).unsayable
+    assert "play no part" in ground(other, moment(**SEEN)).not_groundable
     # By their kinds they can still be held against the rules, as far as a kind is known.
     assert unseen.advice["by_kind"] and unseen.advice["actions"] == [
         "go to microwave", "heat cup with microwave", "go to cabinet", "put cup in/on cabinet",
@@ -244,8 +244,8 @@ def test_every_form_of_one_memory(fields: dict[str, Any]) -> None:
     assert wordings["roles"].advice["printed"] == (HEATED[2:] if fields else HEATED)
     assert len({str(w.advice["actions"]) for w in wordings.values()}) == 1
     assert wordings["grounded"].advice["printed"] == wordings["grounded"].advice["actions"]
-    unsayable = {form for form, wording in wordings.items() if wording.unsayable}
-    assert unsayable == (set() if fields else {"grounded"})
+    not_groundable = {form for form, wording in wordings.items() if wording.not_groundable}
+    assert not_groundable == (set() if fields else {"grounded"})
     if fields:  # where they do, the steps behind are left out in their names, too
         names = {"object": "mug 4", "object's place": "desk 9", "a microwave": "microwave 7",
                  "destination": "desk 8"}  # fmt: skip
@@ -294,7 +294,7 @@ def test_a_lesson_says_what_it_lacked_as_a_need(manual: Manual) -> None:
             assert advice["printed"] == [f"heat {name} with {place}"]
             assert advice["needs"] == [f"you to be at {place}", f"you to hold {name}"]
             assert advice["actions"] == ["heat cup 2 with microwave 1"]
-    assert ground(lesson("go to {a safe}", "x"), moment()).unsayable
+    assert ground(lesson("go to {a safe}", "x"), moment()).not_groundable
     # Words that somebody wrote are told as they are, and no reason as none.
     for words, needs in (("it was too hot", ["it was too hot"]), (UNEXPLAINED, [])):
         spoken = lesson("heat {object} with {a microwave}", words)
@@ -314,17 +314,17 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     assert advice["printed"] == advice["actions"] == ["heat cup 2 with microwave 1"]
     assert advice["needs"] == ["you to be at microwave 1"]
     assert advice["then"] == ["you hold cup 2 still"]
-    assert ground(entry, moment()).unsayable  # no cup is known yet
+    assert ground(entry, moment()).not_groundable  # no cup is known yet
     for form, words in (("recorded", "<place>"), ("roles", "{a microwave}")):
         assert ground(entry, moment(form=form)).advice["needs"] == [f"you to be at {words}"]
     twice = {**entry, "kinds": {"object": {"cup": 4}, "place": {"cup": 4}}}
     said = ground(twice, moment(holding=["cup 2"]))
-    assert said.unsayable == "it would be about one thing twice", said
+    assert said.not_groundable == "it would be about one thing twice", said
     # An action of which nothing was noticed teaches nothing.
     used = [{"before": {"at(place)": True}, "worked": True, "after": [], "count": 4}]
     idle = {**entry, "preconditions": [], "effects": [], "uses": used}
     empty = ground(idle, moment(holding=["cup 2"]))
-    assert empty.unsayable == "it says nothing: no need and no effect was noticed"
+    assert empty.not_groundable == "it says nothing: no need and no effect was noticed"
     by_hand = {**entry, "uses": [], "preconditions": ["be there"]}
     advice = ground(by_hand, moment()).advice
     assert (advice["printed"], advice["needs"]) == (["heat <object> with <place>"], ["be there"])
@@ -353,7 +353,7 @@ def row(text: str, world: World) -> str:
 
 def test_the_document_has_wordings_of_ours() -> None:
     manuals = [load_manual(env) for env in WORLDS[:2]]
-    rows = {row(text, manual.world) for manual in manuals for text in conditions(manual)}
+    rows = {row(text, manual.facts) for manual in manuals for text in conditions(manual)}
     yours = row("yours(X)", World({"yours": frozenset()}, {}))
     document = DOCUMENT.read_text(encoding="utf-8")
     table = document.partition("| condition |")[2].partition("\n\n")[0].splitlines()[2:]
@@ -366,7 +366,7 @@ def test_the_document_has_wordings_of_ours() -> None:
 def test_no_condition_is_said_as_it_is_written(env: str) -> None:
     """Nor as a fact where it is a need, nor as its contrary."""
     manual = load_manual(env)
-    world = manual.world
+    world = manual.facts
     for text in conditions(manual):
         predicate = parse_predicate(text)
         both = (predicate, predicate._replace(positive=False))

@@ -234,7 +234,7 @@ def test_what_nobody_plays_is_said_in_words() -> None:
     assert with_names(text, now) == words
     assert with_names("Put the {object} in a {destination}.", now) == "Put the mug in cabinet 1."
     now.goal["object"] = ""
-    now.players.clear()
+    now.role_names.clear()
     assert with_names("{the object} {object's place}", now) == "the object the object's place"
 
 
@@ -327,11 +327,11 @@ async def test_real_episodes_teach_a_real_episode(
     )  # fmt: skip
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
-    fates = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
-    assert fates - {"merged"} == ({"", "scf"} if method is AWM else {""})
+    outcomes = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
+    assert outcomes - {"merged"} == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(token_budget=0, scf="off")):
-        fates = {recall["dropped_by"] for recall in recalls}
-        assert line not in text and fates <= {"budget", "arbitration", "merged"}
+        outcomes = {recall["dropped_by"] for recall in recalls}
+        assert line not in text and outcomes <= {"budget", "arbitration", "merged"}
     # With a token budget of its own memory does not share one with rules and state.
     assert prompts_of(0, run.with_(token_budget=0, memory_token_budget=9000)) == prompts
     for text, recalls in prompts_of(0, run.with_(memory_token_budget=1)):

@@ -39,7 +39,7 @@ def schema(kind: str, needs: list[str], effects: list[str]) -> Recall:
     return new_recall(entry, 1.0, 1, new_advice([HEAT], needs=needs, then=effects))
 
 
-def fates(recalls: list[Recall]) -> dict[str, str]:
+def outcomes(recalls: list[Recall]) -> dict[str, str]:
     return {r["entry"]["id"]: r["dropped_by"] for r in recalls}
 
 
@@ -80,9 +80,9 @@ def test_what_a_printed_rule_says_already_is_left_out(recall: Recall, rule: str)
 def test_without_printed_rules_nothing_is_covered() -> None:
     context, told = RunContext(), [lesson("a", TAKE, "at(place)", needs=("you to be there",))]
     select = RpmsMemory().select
-    assert fates(select(told, context)) == {"a": ""}
-    assert fates(select(told, context, PrintedRules(MANUAL, frozenset()))) == {"a": ""}
-    assert fates(select(told, context, PRINTED)) == {"a": "covered"}
+    assert outcomes(select(told, context)) == {"a": ""}
+    assert outcomes(select(told, context, PrintedRules(MANUAL, frozenset()))) == {"a": ""}
+    assert outcomes(select(told, context, PRINTED)) == {"a": "covered"}
 
 
 def test_of_a_right_and_a_fatal_answer_the_nearer_goal_counts() -> None:
@@ -90,7 +90,7 @@ def test_of_a_right_and_a_fatal_answer_the_nearer_goal_counts() -> None:
     for near, loser in ((2.0, "good"), (1.4, "bad"), (1.6, "good")):
         told = [success("good", GO, HEAT, score=0.8), fatal("bad", HEAT, score=near)]
         judged = one_voice(told, "grounded")
-        assert {name for name, fate in fates(judged).items() if fate} == {loser}
+        assert {name for name, outcome in outcomes(judged).items() if outcome} == {loser}
         (out,) = [r for r in judged if r["dropped_by"]]
         winner = "good" if loser == "bad" else "bad"
         assert (out["dropped_by"], out["reason"]) == (
@@ -101,7 +101,7 @@ def test_of_a_right_and_a_fatal_answer_the_nearer_goal_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "needs", "fate"),
+    ("form", "needs", "outcome"),
     [
         # One that says what is needed speaks against nothing, unless it is printed as AVOID.
         ("grounded", ("you to be at microwave 1",), ""),
@@ -113,12 +113,12 @@ def test_of_a_right_and_a_fatal_answer_the_nearer_goal_counts() -> None:
     ],
 )
 def test_no_lesson_warns_of_what_a_snippet_advises(
-    form: Any, needs: tuple[str, ...], fate: str
+    form: Any, needs: tuple[str, ...], outcome: str
 ) -> None:
     told = [success("good", GO, HEAT), lesson("bad", HEAT, needs=needs)]
     judged = one_voice(told, form)
-    assert fates(judged) == {"good": "", "bad": fate}
-    assert judged[1]["reason"] == (f"good advises '{HEAT}'" if fate else "")
+    assert outcomes(judged) == {"good": "", "bad": outcome}
+    assert judged[1]["reason"] == (f"good advises '{HEAT}'" if outcome else "")
     # A snippet that is not shown advises nothing.
     told[0] = {**told[0], "dropped_by": "scf", "reason": "hand"}
     assert one_voice(told, form)[1]["dropped_by"] == ""
@@ -152,6 +152,6 @@ def test_a_memory_without_a_printed_step_upsets_nothing() -> None:
     """A person may put back what could not be said here."""
     told = [success("empty"), success("way", GO, HEAT), lesson("mute", HEAT), fatal("odd", HEAT)]
     told[2]["advice"]["printed"] = told[3]["advice"]["printed"] = []
-    assert fates(merged(one_voice(told, "grounded"))) == dict.fromkeys(
+    assert outcomes(merged(one_voice(told, "grounded"))) == dict.fromkeys(
         ("empty", "way", "mute", "odd"), ""
     )

@@ -9,7 +9,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.envs.scienceworld.goals import plan_for
 from rpms.envs.scienceworld.tasks import catalogue, description
-from rpms.guard.policy import serving_actions, veto
+from rpms.guard.policy import applicable_actions, veto
 from rpms.rules.ablate import leave_out
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.world_manual import load_manual
@@ -68,7 +68,7 @@ def served(
     sentence: str, step: str, nth: int = 0, no_effect: tuple[str, ...] = (), **fields: Any
 ) -> list[str]:
     """The actions offered for a step of a task, best first; the belief is given by its fields."""
-    choices = serving_actions(point(sentence, step, nth, no_effect, **fields))
+    choices = applicable_actions(point(sentence, step, nth, no_effect, **fields))
     return [choice["action"] for choice in choices]
 
 
@@ -149,7 +149,7 @@ def test_what_is_cooled_after_it_melted_is_melted_in_a_container() -> None:
     )
     # Where there is no container the manual's line says where one is.
     nothing = {"visible": ["table"], "location": "workshop", "holding": ["chocolate"]}
-    choice = serving_actions(point(frozen, "prepare_object", **nothing))[0]
+    choice = applicable_actions(point(frozen, "prepare_object", **nothing))[0]
     assert choice["action"] == "teleport to kitchen" and "[O-LOC-017]" in choice["reason"]
 
 
@@ -275,9 +275,9 @@ def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
 
 def test_where_one_arrives_is_looked_at_first() -> None:
     goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "location": "kitchen"})
-    for step in MANUAL.domain.serves:
+    for step in MANUAL.domain.applicable:
         now = DecisionPoint(MANUAL, goal, SubGoal(name=step, target="lead", progress=0), belief)
-        assert [choice["action"] for choice in serving_actions(now)] == ["look around"]
+        assert [choice["action"] for choice in applicable_actions(now)] == ["look around"]
 
 
 def test_a_room_that_the_manual_lists_can_be_gone_to_unseen() -> None:
@@ -310,7 +310,7 @@ def test_a_box_is_focused_on_only_once_the_reading_decides() -> None:
         belief = Belief(**{**seen, "flags": {"tin was": "tin", "tin": state}})
         step = WORLD.sub_goal(goal, belief, [])
         assert step["name"] == ("answer_box" if offered else "measure_object"), state
-        choices = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
+        choices = applicable_actions(DecisionPoint(MANUAL, goal, step, belief))
         focuses = [c["action"] for c in choices if c["action"].startswith("focus")]
         assert focuses == [offered] * bool(offered), state
 
@@ -334,7 +334,7 @@ def test_at_the_limit_itself_it_is_measured_again(degrees: str, best: str) -> No
               "holding": ["thermometer", "unknown substance B"],
               "flags": {"unknown substance B": f"{degrees} degrees celsius"}}  # fmt: skip
     now = point(THERMOMETER, "place_answer", **fields)
-    assert serving_actions(now)[0]["action"] == best
+    assert applicable_actions(now)[0]["action"] == best
     for box in ("green box", "blue box"):
         action = f"move unknown substance B to {box}"
         assert veto(now, action) is None, "a box is an answer, and feasible"
@@ -368,7 +368,7 @@ def test_a_search_goes_by_the_printed_line(
     goal = WORLD.parse_goal(sentence)
     now = point(sentence, step, location=room, visible=[container], searched=[room],
                 places=[room, "hallway"], containers={container: "closed"})  # fmt: skip
-    choice = serving_actions(now)[0]
+    choice = applicable_actions(now)[0]
     assert choice["action"] == best
     if line:
         assert f"[{line}]" in choice["reason"]
@@ -384,7 +384,7 @@ def test_where_the_task_names_the_room_it_is_looked_at_first() -> None:
 
 
 def test_what_was_nowhere_is_looked_for_behind_every_door() -> None:
-    rooms = [*MANUAL.world.connected]
+    rooms = [*MANUAL.facts.connected]
     closed = {"containers": {"oven": "closed"}, "visible": ["oven", "air"]}
     assert served(FIND.format("animal"), "find_object", searched=rooms, **closed) == ["open oven"]
     elsewhere = {"containers": {"closet": "closed"}, "spots": {"bedroom": ["closet"]}}
@@ -426,7 +426,7 @@ def test_the_offspring_decides_about_a_trait(trait: str, third: str, box: str) -
     goal = WORLD.parse_goal(TRAIT.replace("tall plant height", trait))
     step = WORLD.sub_goal(goal, belief, [])
     assert step["name"] == "answer_box" and "dominant" not in step["words"].split("offspring")[1]
-    [choice] = serving_actions(DecisionPoint(MANUAL, goal, step, belief))
+    [choice] = applicable_actions(DecisionPoint(MANUAL, goal, step, belief))
     assert choice["action"] == f"focus on {box}"
 
 
@@ -523,7 +523,7 @@ def test_without_the_procedures_or_the_rule_nothing_is_asked_of_them() -> None:
 
 
 def test_what_was_read_is_said_with_what_follows_from_it() -> None:
-    (choice,) = serving_actions(point(PLANES, "focus_object", visible=BOTH, flags=READ))
+    (choice,) = applicable_actions(point(PLANES, "focus_object", visible=BOTH, flags=READ))
     read = "40 on inclined plane C, 60 on inclined plane D"
     assert choice["reason"] == f"{read}: the block is faster on inclined plane D"
 

@@ -1,7 +1,7 @@
 // What is looked for in the steps: a text, a rule, what became of memories and of proposed actions.
 // A step fits when all that is asked for holds in that one step.
 const STEP_FIELDS = ["x", "r", "m", "g"];
-const VETOES = ["vetoed", "asked_again", "replaced", "fell_back", "insisted"];
+const VETOES = ["vetoed", "retried", "replaced", "fallback", "overridden"];
 const asksForSteps = (params) => STEP_FIELDS.some((name) => (params.get(name) || "").trim());
 
 // What each step said and did. An observation that is the result of the step before is not
@@ -24,7 +24,7 @@ function textsOf(step, before) {
 function digest(log) {
   return log.steps.map((step, i) => {
     const recalls = (step.recalls || []).map((r) => ({
-      fate: r.dropped_by || (r.warning ? "warned" : "used"), rule: r.rule || "",
+      outcome: r.dropped_by || (r.warning ? "warned" : "used"), rule: r.rule || "",
       why: r.reason || r.warning || advice(r),
     }));
     const decisions = (step.decisions || []).map((d) => ({
@@ -55,9 +55,9 @@ function queryOf(params) {
 }
 
 // What became of a memory; the names are those of the step log.
-function fateFits(fate, memory) {
-  const shown = fate === "used" || fate === "warned";
-  return memory === "shown" ? shown : memory === "dropped" ? !shown : fate === memory;
+function fateFits(outcome, memory) {
+  const shown = outcome === "used" || outcome === "warned";
+  return memory === "shown" ? shown : memory === "dropped" ? !shown : outcome === memory;
 }
 
 function actionFits(step, { action, speaks }) {
@@ -89,8 +89,8 @@ function textHit(texts, pattern) {
 // Without a text to mark, a hit shows the memory or the veto that was asked for, or the action.
 function plainHit(step, memory, action) {
   const veto = VETOES.includes(action) && step.texts.find(([where]) => where === "veto");
-  const dropped = memory && fateFits(memory.fate, "dropped");
-  const [where, text] = memory ? [`memory ${dropped ? "dropped: " : ""}${memory.fate}`, memory.why]
+  const dropped = memory && fateFits(memory.outcome, "dropped");
+  const [where, text] = memory ? [`memory ${dropped ? "dropped: " : ""}${memory.outcome}`, memory.why]
     : veto || ["action", step.action || "(no action could be read)"];
   return { where, before: text.slice(0, 3 * AROUND), match: "", after: "" };
 }
@@ -99,7 +99,7 @@ function hitOf(step, query) {
   const { pattern, rule, memory, action, speaks } = query;
   if (rule && !step.rules.some(speaks)) return null;
   const recalled = memory
-    && step.recalls.find((r) => (action || speaks(r.rule)) && fateFits(r.fate, memory));
+    && step.recalls.find((r) => (action || speaks(r.rule)) && fateFits(r.outcome, memory));
   if ((memory && !recalled) || (action && !actionFits(step, query))) return null;
   return pattern ? textHit(step.texts, pattern) : plainHit(step, recalled, action);
 }

@@ -63,11 +63,11 @@ const ruleId = (id) => (id ? el("span", { class: "rule-id", title: data.rules[id
 function guardLine(decision) {
   const kind = { accepted: "good", insisted: "bad" }[decision.verdict] || "warn";
   return el("li", null,
-    el("div", { class: "fate" },
+    el("div", { class: "outcome" },
       el("span", { class: `badge ${kind}` }, decision.verdict.replace("_", " ")),
       el("span", null, decision.proposal || "(no action could be read)")),
     decision.reason ? el("div", { class: "why" }, ruleId(decision.rule),
-      decision.reason + (decision.mend ? `; ${decision.mend}` : "")) : null);
+      decision.reason + (decision.repair ? `; ${decision.repair}` : "")) : null);
 }
 
 function decisionPanel(step) {
@@ -144,26 +144,26 @@ function advice(recall) {
 }
 
 function memoryLine(recall) {
-  const [kind, fate, why] = recall.dropped_by ? ["bad", recall.dropped_by, recall.reason]
+  const [kind, outcome, why] = recall.dropped_by ? ["bad", recall.dropped_by, recall.reason]
     : recall.warning ? ["warn", "warned", recall.warning] : ["good", "used", ""];
   return el("li", { class: recall.dropped_by ? "dropped" : null },
-    el("div", { class: "fate" }, el("span", { class: `badge ${kind}` }, fate),
+    el("div", { class: "outcome" }, el("span", { class: `badge ${kind}` }, outcome),
       el("span", { class: "muted" }, `${recall.entry.type} ${Number(recall.score).toFixed(2)}`)),
     el("div", { class: "advice" }, advice(recall)),
     why || recall.rule ? el("div", { class: "why" }, ruleId(recall.rule), why) : null);
 }
 
 // Those that somebody judged come first; the others are many, and mostly say the same.
-const JUDGED = ["", "scf", "arbitration", "budget"];
+const JUDGED = ["", "scf", "arbitration", "over token budget"];
 
 function memoryPanel(step) {
   const recalls = step.recalls || [];
   if (!recalls.length) return panel("Memories", el("p", { class: "muted" }, "None recalled."));
   const judged = recalls.filter((r) => JUDGED.includes(r.dropped_by));
   const rest = recalls.filter((r) => !JUDGED.includes(r.dropped_by));
-  const counts = new Map(Object.entries(step.unlisted || {}));
+  const counts = new Map(Object.entries(step.truncated || {}));
   for (const r of rest) counts.set(r.dropped_by, (counts.get(r.dropped_by) || 0) + 1);
-  const others = [...counts].map(([fate, n]) => `${n} ${fate}`).join(", ");
+  const others = [...counts].map(([outcome, n]) => `${n} ${outcome}`).join(", ");
   const total = judged.length + [...counts.values()].reduce((sum, n) => sum + n, 0);
   const shown = judged.filter((r) => !r.dropped_by).length;
   return panel(`Memories (${total} recalled, ${shown} shown)`,

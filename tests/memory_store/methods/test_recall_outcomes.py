@@ -1,4 +1,4 @@
-"""Nothing vanishes: every candidate at or above theta has a fate, and the fates add up."""
+"""Nothing vanishes: every candidate at or above theta has a outcome, and the outcomes add up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rpms.nodes import arbitration, goal_retrieval, prompt_build, scf
 from rpms.nodes.state import EpisodeState
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import FATES, new_advice, new_recall
+from rpms.vocabulary.recall import RECALL_OUTCOMES, new_advice, new_recall
 from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT
 
 Play = Callable[..., list[EpisodeState]]
@@ -83,21 +83,23 @@ def test_the_fates_add_up_to_the_candidates(
     context = RunContext.for_condition("D", **settings)
     for state in states(env):
         now = recalled(state, context)
-        listed, unlisted = now["recalls"], now["unlisted"]
+        listed, truncated = now["recalls"], now["truncated"]
         about_goals = [r for r in listed if r["entry"]["type"] not in ("schema", "found")]
-        assert len(about_goals) + sum(unlisted.values()) == near(env, state, context)
-        assert {r["dropped_by"] for r in listed} <= {*FATES} and {*unlisted} <= {*FATES}
+        assert len(about_goals) + sum(truncated.values()) == near(env, state, context)
+        assert {r["dropped_by"] for r in listed} <= {*RECALL_OUTCOMES} and {*truncated} <= {
+            *RECALL_OUTCOMES
+        }
         assert all(bool(r["dropped_by"]) == bool(r["reason"]) for r in listed)
         shown = Counter(r["entry"]["type"] for r in listed if not r["dropped_by"])
         assert all(n <= context.k for kind, n in shown.items() if kind != "found")
-        fates = {r["dropped_by"] for r in listed}
+        outcomes = {r["dropped_by"] for r in listed}
         if context.scf == "off":
-            assert "scf" not in fates
+            assert "scf" not in outcomes
         if context.arbitration == "none":
-            assert "arbitration" not in fates and not any(r["warning"] for r in listed)
+            assert "arbitration" not in outcomes and not any(r["warning"] for r in listed)
         if context.memory_form != "grounded":
             # Names of this home are not asked for: only what has nothing to say is left out.
-            reasons = {r["reason"] for r in listed if r["dropped_by"] == "unsayable"}
+            reasons = {r["reason"] for r in listed if r["dropped_by"] == "not groundable"}
             assert reasons <= {
                 "no step of it is still ahead",
                 "it says nothing: no need and no effect was noticed",
@@ -140,23 +142,23 @@ OF_EVERY_FATE = [
 
 
 def test_every_fate_occurs(play_script: Play, tmp_path: Path) -> None:
-    """So that the sums above are about something; the shipped memory may have none of a fate."""
+    """So that the sums above are about something; the shipped memory may have none of a outcome."""
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "alfworld", [parse_entry(entry) for entry in OF_EVERY_FATE])
     (*_, before, last) = play_script("B")
-    fates: dict[str, set[str]] = {fate: set() for fate in FATES}
+    outcomes: dict[str, set[str]] = {outcome: set() for outcome in RECALL_OUTCOMES}
     for state, ceiling, k in product((before, last), (1200, 100), (3, 1)):
         context = RunContext(memory_file=str(file), token_budget=ceiling, k=k)
         for recall in recalled(state, context)["recalls"]:
-            fates[recall["dropped_by"]].add(recall["entry"]["id"])
+            outcomes[recall["dropped_by"]].add(recall["entry"]["id"])
     expected = {
-        "": "entry_1", "unsayable": "entry_4", "scf": "entry_5", "arbitration": "entry_6",
+        "": "entry_1", "not groundable": "entry_4", "scf": "entry_5", "arbitration": "entry_6",
         "covered": "entry_8", "contradicted": "entry_7", "merged": "entry_2",
-        "beyond k": "entry_3", "budget": "entry_1",
+        "over top-k": "entry_3", "budget": "entry_1",
     }  # fmt: skip
-    assert {fate: expected[fate] in ids for fate, ids in fates.items()} == dict.fromkeys(
-        FATES, True
-    ), fates
+    assert {
+        outcome: expected[outcome] in ids for outcome, ids in outcomes.items()
+    } == dict.fromkeys(RECALL_OUTCOMES, True), outcomes
 
 
 @pytest.mark.parametrize("env", WORLDS)
