@@ -92,19 +92,19 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
     def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
         """What is new in a conversation, as our stages would have it.
 
-        Whoever reads puts each update into ``state`` before the next; ``world`` has the last reply
+        Whoever reads puts each update into ``state`` before the next; ``simulator_state`` has the last reply
         whose answers were read.
         """
         episode = cast(EpisodeState, state)
-        if "world" not in state:
+        if "simulator_state" not in state:
             yield "reset_env", self._begin(messages, state)
             yield "belief_update", stages.belief_update(episode)
-        ids, last = [message.id for message in messages], state["world"].get("read")
+        ids, last = [message.id for message in messages], state["simulator_state"].get("read")
         reply, calls = AIMessage(""), dict[str | None, ToolCall]()
         for message in messages[ids.index(last) + 1 if last in ids else 0 :]:
             if isinstance(message, AIMessage):
                 reply, calls = message, {call["id"]: call for call in message.tool_calls}
-                state["world"] = {**state["world"], "read": message.id}
+                state["simulator_state"] = {**state["simulator_state"], "read": message.id}
                 usage = read_usage(episode, message)
                 spent = {n: state[n] + count for n, count in Tokens.of(usage)._asdict().items()}
                 spent["model_calls"] = state["model_calls"] + 1
@@ -118,7 +118,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         name = valid(str(named.get("task", slug(goal))))
         split = named.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
-        begun = EpisodeState(first_observation=goal, observation=goal, world={})
+        begun = EpisodeState(first_observation=goal, observation=goal, simulator_state={})
         return {**fresh_state(self.context, task), **begun}
 
     def _take_answer(
@@ -276,7 +276,7 @@ class Recorder(EpisodeFollower):
         return response
 
     def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Write the episode; ``world`` has which repeat it is, should it go on."""
+        """Write the episode; ``simulator_state`` has which repeat it is, should it go on."""
         with _logged_errors():
             episode = cast(Any, state).get("episode", {})
             recorder = self._live.pop(episode.get("episode_id"), None)
@@ -290,9 +290,14 @@ class Recorder(EpisodeFollower):
             context = settings(recorder.state["settings"])
             job = join_run(
                 self.out, episode["spec"], context, recorder, name=self._agent_name(),
-                repeat=episode["world"].get("repeat", 0), rules=self._checksum(context),
+                repeat=episode["simulator_state"].get("repeat", 0), rules=self._checksum(context),
             )  # fmt: skip
-            return {"episode": {**episode, "world": {**episode["world"], "repeat": job.repeat}}}
+            return {
+                "episode": {
+                    **episode,
+                    "simulator_state": {**episode["simulator_state"], "repeat": job.repeat},
+                }
+            }
         return None
 
     def _agent_name(self) -> str:

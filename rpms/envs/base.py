@@ -63,14 +63,14 @@ class Task(TypedDict):
 class Outcome(NamedTuple):
     """What one command led to. Success is ``won``; ``done`` alone never counts as success.
 
-    ``world`` is the simulator's state after it, where that is plain data.
+    ``state`` is the simulator's state after it, where that is plain data.
     """
 
     observation: str
     done: bool
     won: bool
     score: float
-    world: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None
 
 
 class LiveGame(Protocol):
@@ -128,8 +128,8 @@ class Demo(NamedTuple):
 class Restorable(LiveGame, Protocol):
     """A simulator whose state is plain data: what its outcomes carry brings it back."""
 
-    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
-        """Go where ``world`` was taken, just after ``observation`` was given.
+    def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
+        """Go where ``state`` was taken, just after ``observation`` was given.
 
         Raises:
             EnvironmentFault: it is not the same game, or not the same point of it.

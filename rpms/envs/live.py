@@ -30,7 +30,7 @@ from rpms.vocabulary.turn import Turn
 
 P = ParamSpec("P")
 T = TypeVar("T")
-World = Mapping[str, Any] | None
+SimulatorState = Mapping[str, Any] | None
 
 # Games of plain data kept at hand; one that was let go costs a load, and loses nothing.
 MOST_OPEN = 256
@@ -93,10 +93,10 @@ def _start(episode_id: str, task: Task) -> str:
 
 
 def _play(
-    episode_id: str, task: Task, history: Sequence[Turn], action: str, world: World = None
+    episode_id: str, task: Task, history: Sequence[Turn], action: str, state: SimulatorState = None
 ) -> Outcome:
     """Play one action, bringing the episode back first if needed."""
-    live = _where_it_was(episode_id, task, history, world)
+    live = _where_it_was(episode_id, task, history, state)
     with _closed_on_failure(live.game):
         outcome = live.game.step(action)
     live.played.append(action)
@@ -105,10 +105,10 @@ def _play(
 
 
 def _commands(
-    episode_id: str, task: Task, history: Sequence[Turn], world: World = None
+    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState = None
 ) -> list[str]:
     """What the episode's game would accept now, bringing it back first if needed."""
-    live = _where_it_was(episode_id, task, history, world)
+    live = _where_it_was(episode_id, task, history, state)
     _put(episode_id, live)
     return live.game.commands() if isinstance(live.game, Listing) else []
 
@@ -136,13 +136,15 @@ finish, afinish = _faces(_finish)
 inspect, ainspect = _faces(_inspect)
 
 
-def _where_it_was(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> _Live:
+def _where_it_was(
+    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState
+) -> _Live:
     """The episode's game where its record ends."""
     live = _take(episode_id)
     # The state may lie behind the game: a checkpoint taken up again, an answer lost.
     if live is None or live.played != _actions(history):
         _let_go(live)
-        live = _bring_back(episode_id, task, history, world)
+        live = _bring_back(episode_id, task, history, state)
     return live
 
 
@@ -197,13 +199,15 @@ def _actions(history: Sequence[Turn]) -> list[str]:
     return [turn["action"] for turn in history if turn["action"]]
 
 
-def _bring_back(episode_id: str, task: Task, history: Sequence[Turn], world: World) -> _Live:
+def _bring_back(
+    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState
+) -> _Live:
     """The episode's game where its record ends, from its state or else by playing it again."""
     live = _Live(task["env"], _a_game(task["env"]), _actions(history))
     turns = [turn for turn in history if turn["action"]]
     with _closed_on_failure(live.game):
-        if world and turns and isinstance(live.game, Restorable):
-            live.game.restore(task, world, turns[-1]["observation"])
+        if state and turns and isinstance(live.game, Restorable):
+            live.game.restore(task, state, turns[-1]["observation"])
             return live
         live.game.reset(task)
         for turn in turns:

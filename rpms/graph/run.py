@@ -120,7 +120,7 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
     given = cast(dict[str, Any], options)
-    world = {name: given[name] for name in ("env", "split") if name in given}
+    world: dict[str, Any] = {key: given[key] for key in ("env", "split") if key in given}
     context = settings(options.get("context"))
     config: dict[str, Any] = {**(options.get("config") or {})}
     # Traces are found by these.

@@ -20,11 +20,13 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
     outcome = None
     try:
         if action:
-            outcome = episodes.play(*episode, state["history"], action, state.get("world"))
+            outcome = episodes.play(
+                *episode, state["history"], action, state.get("simulator_state")
+            )
         update = _conclude(state, runtime, action, outcome)
         if settings_of(state).action_list and not update["done"]:
             history = [*state["history"], *update["history"]]
-            update["commands"] = episodes.commands(*episode, history, update["world"])
+            update["commands"] = episodes.commands(*episode, history, update["simulator_state"])
     except EnvironmentFault as fault:
         update = environment_failed(fault, "env_step")
     if update["done"]:
@@ -41,8 +43,8 @@ def _conclude(
     context = settings_of(state)
     env = get_environment(state["env"])
     step = state["steps"] + 1
-    observation, done, won, score, world = outcome or Outcome(
-        NO_ACTION, False, False, state["score"], state.get("world")
+    observation, done, won, score, simulator_state = outcome or Outcome(
+        NO_ACTION, False, False, state["score"], state.get("simulator_state")
     )
     failed = outcome is None or env.failed(observation)
     turn = Turn(
@@ -58,7 +60,7 @@ def _conclude(
     out_of_steps = step >= (context.max_steps or env.max_steps)
     update = EpisodeState(
         observation=observation,
-        world=world,
+        simulator_state=simulator_state,
         commands=[],
         history=[turn],
         action="",

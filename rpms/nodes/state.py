@@ -136,7 +136,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
-        world: the environment's own state, where that is plain data; the agent never sees it.
+        simulator_state: the simulator's state, where that is plain data; the agent never sees it.
         commands: what the world would accept now, where the run shows it; else empty.
         belief: b_t.
         sub_goal: where the agent is within the goal.
@@ -163,7 +163,7 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     episode_id: str
     spec: Task
     observation: str
-    world: dict[str, Any] | None
+    simulator_state: dict[str, Any] | None
     commands: list[str]
     belief: Belief
     sub_goal: SubGoal

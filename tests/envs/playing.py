@@ -52,7 +52,7 @@ class Player:
 
     def play(self, action: str) -> Outcome:
         outcome = live.play(self.name, self.task, self.history, action, self.world)
-        self.world = outcome.world
+        self.world = outcome.state
         self.history.append(turn(len(self.history) + 1, action, outcome.observation))
         return outcome
 

@@ -137,7 +137,7 @@ class AlfworldGame(WordedGame):
         outcome = super().step(action)
         return outcome._replace(world={**self._ours.snapshot(), "said": _mark(outcome.observation)})
 
-    def restore(self, task: Task, world: Mapping[str, Any], observation: str) -> None:
+    def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
         """Load the task's game file and go where the state was taken."""
         if world["said"] != _mark(observation):
             raise EnvironmentFault(
@@ -145,7 +145,7 @@ class AlfworldGame(WordedGame):
                 "record ends"
             )
         self._load(task)
-        self._state = self._ours.restore(world)
+        self._state = self._ours.restore(state)
 
     def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
         """What the game's PDDL demands of actions, for audits only."""
