@@ -135,11 +135,11 @@ class AlfworldGame(WordedGame):
     def step(self, action: str) -> Outcome:
         """Play one action; the state goes with what it led to."""
         outcome = super().step(action)
-        return outcome._replace(world={**self._ours.snapshot(), "said": _mark(outcome.observation)})
+        return outcome._replace(state={**self._ours.snapshot(), "said": _mark(outcome.observation)})
 
     def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
         """Load the task's game file and go where the state was taken."""
-        if world["said"] != _mark(observation):
+        if state["said"] != _mark(observation):
             raise EnvironmentFault(
                 f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
                 "record ends"
