@@ -69,7 +69,7 @@ class Story(Lines):
         self.manual = load_manual(env, context.rules_dir, context.without_rules)
         self._shown: set[str] = set()
 
-    def print_wrapped(self, event: StepEvent) -> None:
+    def print_step(self, event: StepEvent) -> None:
         """One step."""
         turn, belief = event["turn"], event["belief"]
         step = event["sub_goal"]["name"]
