@@ -105,7 +105,7 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
     story = Story(console, env, context)
     for event in stream_episode(choice.story, env=env, split=choice.split, context=context):
         if "turn" in event:
-            story.print_wrapped(cast(StepEvent, event))
+            story.print_step(cast(StepEvent, event))
         else:
             story.end(event)
 
