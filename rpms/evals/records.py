@@ -279,7 +279,7 @@ class EpisodeLine(Episode):
     split: str
     first_observation: str
     history: list[RecordedTurn]
-    carried: dict[str, Any] = {}
+    cross_trial_memory: dict[str, Any] = {}
 
     def data(self) -> dict[str, Any]:
         """What is written: what was set, in the order of the fields."""

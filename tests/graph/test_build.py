@@ -113,7 +113,11 @@ def test_schemas_are_apart() -> None:
     graph = build_graph()
     entry = graph.get_input_jsonschema()["properties"]
     answered = graph.get_output_jsonschema()["properties"]
-    assert set(entry) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
+    assert (
+        set(entry)
+        == set(EpisodeInput.__annotations__)
+        == {"env", "split", "task", "cross_trial_memory"}
+    )
     assert set(answered) == set(EpisodeOutput.__annotations__)
     assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)

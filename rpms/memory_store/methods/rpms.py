@@ -98,7 +98,7 @@ class RpmsMemory(MemoryMethod):
 
     def _indexes(self, request: RecallRequest) -> list[MemoryIndex]:
         frozen = find_memory(request)
-        if not (entries := request.carried.get("entries")):
+        if not (entries := request.cross_trial_memory.get("entries")):
             return [frozen]
         known = _categories(request.now.manual)
         return [_carried(request.env, json.dumps(entries), known), frozen]
@@ -120,13 +120,13 @@ class RpmsMemory(MemoryMethod):
 
     async def carry(
         self,
-        carried: Mapping[str, Any],
+        cross_trial_memory: Mapping[str, Any],
         record: EpisodeRecord,
         ask: Ask,
         manual: Manual | None = None,
     ) -> dict[str, Any]:
         """What this task's trials taught so far, beside the frozen memory."""
-        known = [parse_entry(entry) for entry in carried.get("entries", [])]
+        known = [parse_entry(entry) for entry in cross_trial_memory.get("entries", [])]
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*known, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}

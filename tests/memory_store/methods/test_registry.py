@@ -112,9 +112,11 @@ async def test_our_own_learns_and_saves_as_ever(tmp_path: Path) -> None:
     own = find_method("rpms")
     file = frozen(own, await own.learn([record()], None), tmp_path)
     check_memory("alfworld", RunContext(memory_file=file))
-    carried = await own.carry({}, record(), None)  # type: ignore[arg-type]
-    again = await own.carry(carried, record(), None)  # type: ignore[arg-type]
-    assert carried["entries"] and len(again["entries"]) == len(carried["entries"])
+    cross_trial_memory = await own.carry({}, record(), None)  # type: ignore[arg-type]
+    again = await own.carry(cross_trial_memory, record(), None)  # type: ignore[arg-type]
+    assert cross_trial_memory["entries"] and len(again["entries"]) == len(
+        cross_trial_memory["entries"]
+    )
 
 
 async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIServer) -> None:
@@ -140,8 +142,8 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
 ) -> None:
     run = context(openai_server, memory_method="reflexion")
     openai_server.plays(Answer(status=503), "Plan: a")
-    carried = await after_trial("alfworld", run, {}, record(success=False))
-    assert carried["reflections"] == ["a"] and len(openai_server.requests) == 2
+    cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False))
+    assert cross_trial_memory["reflections"] == ["a"] and len(openai_server.requests) == 2
     openai_server.plays(Answer(status=400, error="no such thing"))
     with pytest.raises(Exception, match="no such thing"):
         await after_trial("alfworld", run, {}, record(success=False))
@@ -163,8 +165,11 @@ async def test_a_reply_from_the_cache_costs_nothing(
     openai_server.plays("Plan: a")
     run, cache = context(openai_server, memory_method="reflexion"), str(tmp_path / "replies")
     for calls in (1, 0):
-        carried = await after_trial("alfworld", run, {}, record(success=False), cache)
-        assert carried["reflections"] == ["a"] and carried["spent"]["model_calls"] == calls
+        cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False), cache)
+        assert (
+            cross_trial_memory["reflections"] == ["a"]
+            and cross_trial_memory["spent"]["model_calls"] == calls
+        )
 
 
 async def test_the_planner_writes_nothing_and_says_so() -> None:

@@ -350,10 +350,10 @@ async def test_clin_rewrites_its_memory_after_every_trial(openai_server: OpenAIS
     assert "SHOULD BE NECESSARY to find the mug" in prompts_sent(openai_server)[1]
     assert second["unread"] == 1 and second["spent"]["model_calls"] == 2
     assert json.loads(json.dumps(second)) == second
-    (recall,) = CLIN.recall(request(carried=second))
+    (recall,) = CLIN.recall(request(cross_trial_memory=second))
     assert recall["advice"]["actions"] == ["heat mug 1 with microwave 1"]
     assert recall["entry"]["here"]
-    denied = CLIN.recall(request(carried=first))[1]
+    denied = CLIN.recall(request(cross_trial_memory=first))[1]
     assert denied["advice"]["actions"] == []
 
 
@@ -378,20 +378,22 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
     openai_server: OpenAIServer,
 ) -> None:
     run = context(openai_server, memory_method="reflexion")
-    carried: dict[str, Any] = {}
+    cross_trial_memory: dict[str, Any] = {}
     openai_server.plays(*(f"Plan: try way {number}" for number in range(1, 6)))
     for _ in range(5):
-        carried = await after_trial("alfworld", run, carried, record(success=False))
+        cross_trial_memory = await after_trial(
+            "alfworld", run, cross_trial_memory, record(success=False)
+        )
     last = prompts_sent(openai_server)[4]
     assert "try way 2" in last and "try way 1" not in last
-    recalls = REFLEXION.recall(request(carried=carried))
+    recalls = REFLEXION.recall(request(cross_trial_memory=cross_trial_memory))
     assert [recall["entry"]["text"] for recall in recalls] == [f"try way {n}" for n in (5, 4, 3)]
     assert all(recall["entry"]["here"] for recall in recalls)
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("carried", "line"),
+    ("cross_trial_memory", "line"),
     [
         ({"method": "reflexion", "reflections": ["look up"]}, "REFLECTION: look up"),
         ({"method": "clin", "trials": [{"abstractions": ["X may be necessary to Y."]}]},
@@ -399,14 +401,16 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
         ({"method": "reflexion"}, ""),
     ],
 )  # fmt: skip
-def test_the_next_trial_reads_what_was_carried(carried: dict[str, Any], line: str) -> None:
-    run = RunContext(memory_method=carried["method"], max_steps=2)
-    texts = [text for text, _ in prompts_of(0, run, carried)]
+def test_the_next_trial_reads_what_was_carried(
+    cross_trial_memory: dict[str, Any], line: str
+) -> None:
+    run = RunContext(memory_method=cross_trial_memory["method"], max_steps=2)
+    texts = [text for text, _ in prompts_of(0, run, cross_trial_memory)]
     assert len(texts) == 2 and all((line or "Past Experience") in text for text in texts) is (
         bool(line)
     )
-    with pytest.raises(RpmsError, match=f"comes from the memory method '{carried['method']}'"):
-        prompts_of(0, RunContext(max_steps=2), carried)
+    with pytest.raises(RpmsError, match=f"comes from the memory method '{cross_trial_memory['method']}'"):
+        prompts_of(0, RunContext(max_steps=2), cross_trial_memory)
 
 
 async def test_reflexion_learns_nothing_beforehand_and_reads_no_file() -> None:
