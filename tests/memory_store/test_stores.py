@@ -39,7 +39,7 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import read_signature
 from tests.conftest import HOME
-from tools import bench
+from tests.memory_store import large_memory
 
 pytestmark = pytest.mark.server
 MANUAL = load_manual("alfworld")
@@ -127,7 +127,7 @@ def test_a_goal_may_have_any_name(store: BaseStore, paper_entries: list[dict[str
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """2,000 entries under many goals; some weigh double and are recalled from farther away."""
     file = tmp_path_factory.mktemp("many") / "memory.jsonl"
-    bench.write_memory(file, 2000)
+    large_memory.write_memory(file, 2000)
     _, entries = read_snapshot(file)
     for number in range(600, 2000, 100):
         entries[number] = entries[number].model_copy(update={"retrieval_weight": 2.0})
@@ -136,18 +136,20 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def a_request(store: BaseStore, state: EpisodeState | None = None) -> RecallRequest:
-    state = state or next(bench.situations())
+    state = state or next(large_memory.situations())
     now = GroundingContext(MANUAL, state["goal"], state["sub_goal"], state["belief"])
-    return RecallRequest("alfworld", now, bench.CONTEXT, store=store)
+    return RecallRequest("alfworld", now, large_memory.CONTEXT, store=store)
 
 
 def test_recalls_are_those_of_the_file(store: BaseStore, many: Path) -> None:
     """For two dozen tasks; what is read for each is a small part."""
     save_to_store(store, "alfworld", read_snapshot(many)[1])
     method, sizes = RpmsMemory(), []
-    for state in {state["goal"]["signature"]: state for state in bench.situations()}.values():
+    for state in {
+        state["goal"]["signature"]: state for state in large_memory.situations()
+    }.values():
         request = a_request(store, state)
-        filed = request._replace(context=bench.CONTEXT.with_(memory_file=str(many)))
+        filed = request._replace(context=large_memory.CONTEXT.with_(memory_file=str(many)))
         assert method.recall(request) == method.recall(filed)
         assert method.truncated(request) == method.truncated(filed)
         sizes.append(len(find_memory(request)))
@@ -185,7 +187,7 @@ def test_an_asynchronous_store_is_read_beside_its_loop(tmp_path: Path, many: Pat
             await asyncio.to_thread(save_to_store, store, "alfworld", read_snapshot(many)[1])
             graph = build_graph(store=store)
             episode = {"env": "alfworld", "split": "generated_unseen", "task": 0}
-            context = bench.CONTEXT.with_(max_steps=1)
+            context = large_memory.CONTEXT.with_(max_steps=1)
             steps = graph.astream(episode, context=context, stream_mode="custom")
             return {r["entry"]["id"] async for step in steps for r in step["recalls"]}
 

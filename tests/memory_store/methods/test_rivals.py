@@ -409,7 +409,9 @@ def test_the_next_trial_reads_what_was_carried(
     assert len(texts) == 2 and all((line or "Past Experience") in text for text in texts) is (
         bool(line)
     )
-    with pytest.raises(RpmsError, match=f"comes from the memory method '{cross_trial_memory['method']}'"):
+    with pytest.raises(
+        RpmsError, match=f"comes from the memory method '{cross_trial_memory['method']}'"
+    ):
         prompts_of(0, RunContext(max_steps=2), cross_trial_memory)
 
 
