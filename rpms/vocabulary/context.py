@@ -1,7 +1,7 @@
 """Settings of one run: the paper's toggles, and how the model is called.
 
 This is the one declaration of a setting. The options of the command line with their help, the keys
-of plans, presets and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
+of plans and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
 from the fields below. Plain values only, because Studio reads this class as a JSON schema; a chat
 model object or a swapped stage is given to ``build_graph`` instead.
 
@@ -10,7 +10,7 @@ Nothing heavy is imported before a context is made: ``rpms --help`` reads the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from typing import (
@@ -62,8 +62,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
     "E": {"rules": True, "memory": True, "state_block": False, "guard": "policy"},
 }
+TITLES = {
+    "A": "baseline",
+    "S": "state",
+    "B": "rules",
+    "C": "memory",
+    "D": "rules+memory",
+    "E": "rules+memory+policy",
+}
 ABLATION = ("A", "S", "B", "C", "D")
-"""What is played where nobody says: the paper's four, and the state that three of them share."""
+"""The conditions of an evaluation by default: the paper's four, and the state of three of them."""
 
 
 @dataclass(frozen=True)
@@ -391,6 +399,11 @@ class RunContext:
         return settings({**begun, **{name: getattr(self, name) for name in self.named}})
 
 
+def condition_title(label: str) -> str:
+    """``B`` is ``B rules``; any other label, as ``B+verify``, speaks for itself."""
+    return f"{label} {TITLES[label]}" if label in TITLES else label
+
+
 def condition_name(typed: str) -> str:
     """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
     letter, plus, guard = typed.partition("+")
@@ -425,10 +438,13 @@ RENAMED = {
 """Names that settings had before."""
 
 
-def refuse_unknown(names: Mapping[str, Any]) -> None:
-    """Name the settings that are not there; a misspelt one would otherwise do nothing."""
-    known = sorted(declarations())
-    if unknown := sorted({*map(str, names)} - {*known}):
+def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Name the settings that are not there; a misspelt one would otherwise do nothing.
+
+    ``others`` are names that the caller takes beside the settings.
+    """
+    known = sorted({*declarations(), *others})
+    if unknown := sorted({*map(str, names)} - {*declarations()}):
         from rpms.vocabulary.spelling import offer
 
         if new := RENAMED.get(unknown[0]):

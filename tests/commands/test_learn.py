@@ -182,7 +182,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
     assert (header.method, header.learned_by, header.written_by) == ("awm", ["sim"], "")
     assert header.sources[0].startswith("sim, alfworld generated_seen, 3 tasks")
     assert header.sources[0].endswith("; AWM's workflows, by rule") and "by rule" in done.out
-    words = ("eval", "--preset", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
+    words = ("eval", "--plan", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
              "1", "--workers", "0", "--max-steps", "1", "--out", tmp_path / "run")  # fmt: skip
     done = rpms(*words)
     assert done.code == 2 and "no memory of method 'expel'" in done.err
