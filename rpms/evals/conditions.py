@@ -12,22 +12,20 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from rpms.memory_store.snapshot import OWN
-from rpms.nodes.memories import METHODS
 from rpms.vocabulary.context import RunContext
 
 # Settings of the card, see evals/protocol_card.py; every other one belongs into the label.
 ON_THE_CARD = frozenset({
-    "model", "base_url", "timeout_s", "retry_deadline_s", "context_tokens", "max_steps",
+    "model", "base_url", "timeout_s", "max_steps",
     "max_tokens", "temperature", "seed", "constrain", "memory_file", "examples", "action_list",
-    "system_prompt",
+    "prompt_style",
 })  # fmt: skip
 # Settings that do nothing unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "note_conflicts", "memory_file", "memory_method", "writer",
-               "memory_control", "memory_form", "memory_types", "theta", "k", "token_budget",
+    "memory": ("scf", "arbitration", "memory_file", "memory_method",
+               "memory_control", "memory_form", "theta", "k", "token_budget",
                "memory_token_budget"),
-    "rules": ("rules_scope", "arbitration", "note_conflicts"),
+    "rules": ("rules_scope", "arbitration"),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
@@ -41,15 +39,8 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
         idle.add("layout")  # the baseline has no blocks to put in order
     if context.get("memory_token_budget"):
         idle.add("token_budget")  # memories alone are ever left out
-    if "hard" not in context.get("arbitration", "") or context.get("memory_method") == OWN:
-        idle.add("note_conflicts")  # no text, or none that would be dropped
-    method = METHODS.get(context.get("memory_method", ""))
-    if method and not (method.cumulative and method.needs_model):
-        idle.add("writer")  # what it reads was written before
     if context.get("guard") != "verify":
-        idle |= {"max_retries", "fall_back", "check_answers"}
-    elif not context.get("max_retries"):
-        idle.add("fall_back")  # who is never asked again is never overruled
+        idle |= {"max_retries", "check_answers"}
     return {name: value for name, value in context.items() if name not in idle}
 
 

@@ -58,7 +58,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "action list": joined(
             {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
         ),
-        "system prompt": each("system_prompt"),
+        "system prompt": each("prompt_style"),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),
         "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
@@ -126,7 +126,7 @@ def _recall(context: Mapping[str, Any]) -> str:
     k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
     tokens = context["memory_token_budget"] or context["token_budget"]
     limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
-    types = "the paper's types" if context["memory_types"] == "paper" else "all types"
+    types = "the paper's types" if context["prompt_style"] == "paper" else "all types"
     return f"{context['memory_form']}, {k}, {types}, {limit}"
 
 

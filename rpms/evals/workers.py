@@ -39,7 +39,7 @@ from rpms.evals.records import JobKey
 from rpms.graph.build import Node, RpmsGraph, build_graph
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.chat import reply_cache
-from rpms.nodes.memories import after_trial, as_writer
+from rpms.nodes.memories import after_trial
 from rpms.nodes.reset_env import find_task, make_reset_env
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
@@ -112,7 +112,7 @@ class Player:
             return job, Tokens()
         if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
-        cache, record = reply_cache(as_writer(context), self._plan.cache), job.before.record()
+        cache, record = reply_cache(context, self._plan.cache), job.before.record()
         carried = await after_trial(job.task["env"], context, job.carried, record, cache)
         earlier = Tokens.of(job.carried.get("spent", {}))
         written = Tokens.of(carried.get("spent", {})).plus(earlier, -1)

@@ -65,7 +65,7 @@ def action_arbitration(state: EpisodeState, runtime: Runtime[RunContext]) -> Epi
     """Read the reply and the situation; return the decision, and what is to be played.
 
     ``verify`` sends a vetoed action back, with what would mend it, and falls back when that does
-    not help, if it may; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
+    not help; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
     action of the shortlist instead.
     """
     context = settings(runtime.context)
@@ -87,7 +87,7 @@ def _verify(
     """Ask again, unless that was done often enough or the same action comes back.
 
     It comes back also when it was sent back at an earlier step and nothing has changed since. No
-    other action is played than the model's own unless it was asked, and the run allows it.
+    other action is played than the model's own unless it was asked again.
     """
     step, changed = state["steps"] + 1, state["steps"] - len(state["ineffective"])
     vetoed = [
@@ -104,7 +104,7 @@ def _verify(
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["asked_again"] = state["asked_again"] + 1
         return update
-    if not (context.fall_back and (state["asked_again"] or again)):
+    if not (state["asked_again"] or again):
         if proposal:
             return _decide(state, proposal, "insisted", against, proposal)
         before = []

@@ -80,7 +80,7 @@ def _build(state: EpisodeState, context: RunContext, room: int) -> EpisodeState:
         examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
         first = unlisted(first) if recapped else first
     whole = _conversation(
-        system=load_system(env.prompts, context.system_prompt),
+        system=load_system(env.prompts, context.prompt_style),
         examples=examples,
         opening=[text for text in opening if text],
         first=first,

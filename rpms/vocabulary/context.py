@@ -33,21 +33,16 @@ if TYPE_CHECKING:
 RulesScope = Literal["goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
-NoteConflicts = Literal["mark", "drop"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
-MemoryTypes = Literal["paper", "all"]
-SystemPrompt = Literal["ours", "paper"]
+PromptStyle = Literal["ours", "paper"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
 Group = Literal["knowledge", "memory", "protocol", "model"]
 
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """What the guard's modes were called before; run folders of that time still say so."""
-
-RETRY_DEADLINE_S = 300.0
-"""Most servers are back within minutes, or not before a person looks."""
 
 ALL_TURNS = -1
 TOKEN_BUDGET = 1200
@@ -142,11 +137,6 @@ class RunContext:
         "Rules-first arbitration", "memory",
         "What happens to memories that conflict with rules.",
     )] = "hard+soft"
-    note_conflicts: Annotated[NoteConflicts, Setting(
-        "Conflicts of texts", "memory",
-        "Whether a forbidden or impossible step of another method's text is marked, or the whole "
-        "text dropped.",
-    )] = "mark"
     guard: Annotated[Guard, Setting(
         "Guard", "knowledge",
         "Let the rules judge the agent's own actions too; the paper does not.",
@@ -156,11 +146,6 @@ class RunContext:
         "How often guard verify may ask the model again within a step.",
         ge=0, le=MOST_TIMES,
     )] = 2
-    fall_back: Annotated[bool, Setting(
-        "Fall back", "knowledge",
-        "Whether guard verify, when asking again did not help, may play another action than the "
-        "model's last; else that one is played.",
-    )] = True
     check_answers: Annotated[bool, Setting(
         "Check answers", "knowledge",
         "With guard verify, also send back an irreversible answer that differs from the "
@@ -177,11 +162,6 @@ class RunContext:
         "from (the paper's); roles, as {object} and {destination}; grounded, in the names of this "
         "home.",
     )] = "grounded"
-    memory_types: Annotated[MemoryTypes, Setting(
-        "Memory types", "memory",
-        "paper: successes, failures, critical failures and schemas; all: also where things were "
-        "found before.",
-    )] = "all"
     theta: Annotated[float, Setting(
         "Retrieval threshold", "memory",
         "Least goal similarity of a memory, 0 to 1.",
@@ -231,24 +211,12 @@ class RunContext:
         "Reply length; 0 means the environment's own.",
         ge=0, le=MOST_TOKENS,
     )] = 0
-    context_tokens: Annotated[int, Setting(
-        "Context tokens", "model",
-        "Prompt and reply together; older turns are left out beyond that. 0 means the model's "
-        "own limit where it is known.",
-        ge=0, le=MOST_TOKENS,
-    )] = 0
     timeout_s: Annotated[float, Setting(
         "Model timeout (s)", "model",
         "How long one model call may take; 0 means the model's own: 60 s for a server, 10 "
         "minutes for a local model, which reads its first prompt slowly.",
         ge=0, option="--timeout",
     )] = 0.0
-    retry_deadline_s: Annotated[float, Setting(
-        "Retry deadline (s)", "model",
-        "How long a model call that fails is made again, with growing pauses; at least four "
-        "tries are made.",
-        ge=0, option="--retry-deadline",
-    )] = RETRY_DEADLINE_S
     constrain: Annotated[Constrain, Setting(
         "Reply format", "model",
         "grammar holds replies to the action format where the server can; the paper does not.",
@@ -262,10 +230,6 @@ class RunContext:
         "Memory method", "memory",
         "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
     )] = "rpms"
-    writer: Annotated[str, Setting(
-        "Writer", "memory",
-        "Model of the same server that writes a memory's texts; empty for the one that plays.",
-    )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
         "The same memory made useless in one way, to see what helps; conflict plants wrong entries "
@@ -291,10 +255,10 @@ class RunContext:
         "Print what the world would accept beside each observation, as some published runs do; "
         "the paper does not.",
     )] = False
-    system_prompt: Annotated[SystemPrompt, Setting(
-        "System prompt", "protocol",
-        "Whose instructions and list of actions: ours, or the paper's listing where the "
-        "environment has it.",
+    prompt_style: Annotated[PromptStyle, Setting(
+        "Prompt style", "protocol",
+        "ours, or the paper's: its listing of the system prompt where the environment has it, and "
+        "no memory of where things were found.",
     )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "protocol",
@@ -433,9 +397,28 @@ RENAMED = {
     "reasks": "max_retries",
     "ceiling": "token_budget",
     "memory_ceiling": "memory_token_budget",
-    "patience_s": "retry_deadline_s",
+    "system_prompt": "prompt_style",
 }
 """Names that settings had before."""
+
+
+class Removed(NamedTuple):
+    """A setting that is gone: the value that every run now has, and what to do instead."""
+
+    value: Any
+    advice: str
+
+
+REMOVED = {
+    "note_conflicts": Removed("mark", "a note with a conflict is always marked"),
+    "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
+    "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
+    "context_tokens": Removed(0, "set history to show fewer turns"),
+    "writer": Removed("", "the model that plays writes; 'rpms learn --from-runs' takes another"),
+    "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+    "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+}
+"""Settings that runs of earlier versions name."""
 
 
 def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
@@ -449,6 +432,8 @@ def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
 
         if new := RENAMED.get(unknown[0]):
             raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
+        if gone := REMOVED.get(unknown[0]):
+            raise RpmsError(f"the setting '{unknown[0]}' is gone: {gone.advice}")
         raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
 
 

@@ -48,18 +48,18 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
     def build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         update = prompt_build(state, runtime)
         settings = runtime.context
-        types = seen.setdefault(settings.memory_types, set())
+        types = seen.setdefault(settings.prompt_style, set())
         types |= {recall["entry"]["type"] for recall in update["recalls"]}
         fates = {recall["dropped_by"] for recall in update["recalls"]}
-        assert settings.memory_types == "all" or not fates & {"beyond k", "budget"}
-        assert ("10. examine" in str(update["prompt"][0])) == (settings.system_prompt == "ours")
+        assert settings.prompt_style == "ours" or not fates & {"beyond k", "budget"}
+        assert ("10. examine" in str(update["prompt"][0])) == (settings.prompt_style == "ours")
         return update
 
     graph = build_graph(nodes={"prompt_build": build})
     for settings in (context, RunContext()):
         for task in range(3):
             run_episode(task, split="generated_seen", context=settings, graph=graph)
-    assert "found" in seen["all"] and seen["paper"] and "found" not in seen["paper"]
+    assert "found" in seen["ours"] and seen["paper"] and "found" not in seen["paper"]
 
 
 KEYS = [

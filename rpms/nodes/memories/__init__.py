@@ -9,7 +9,7 @@ from rpms.nodes.memories.registry import (
     file_of,
     find_method,
 )
-from rpms.nodes.memories.writing import Writer, as_writer, can_write
+from rpms.nodes.memories.writing import Writer, can_write
 
 __all__ = [
     "METHODS",
@@ -20,7 +20,6 @@ __all__ = [
     "RecallRequest",
     "Writer",
     "after_trial",
-    "as_writer",
     "can_write",
     "check_memory",
     "check_trials",
