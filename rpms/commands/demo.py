@@ -29,7 +29,7 @@ def demo(
     env: EnvOption,
     tasks: Annotated[int, limit_option("How many in the table; else as many as usual.")] = 0,
     conditions: Annotated[
-        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
+        str, typer.Option(help="Which, by comma; else those of the plan 'demo'.")
     ] = "",
     out: Annotated[str, typer.Option(help="In here, demo-WORLD is written, each time anew.")] = (
         "runs"
@@ -43,10 +43,9 @@ def demo(
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
-    from rpms.evals.arms import condition_names
-    from rpms.evals.conditions import letters, preset_contexts
     from rpms.evals.evaluate import ExecutionOptions, play_plan
     from rpms.evals.plan import make_plan
+    from rpms.evals.plan_file import condition_contexts, condition_names, plan_arms, read_plan
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
@@ -59,8 +58,11 @@ def demo(
             raise typer.Exit(1)
         return
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
-    own = letters([choice.condition], base)
-    contexts = letters(names, base) or preset_contexts("demo", base) | own
+    contexts = condition_contexts(names, base)
+    if not names:
+        shipped = plan_arms(read_plan("demo"), base)
+        contexts = {label: arm.settings() for label, arm in shipped.items()}
+        contexts |= condition_contexts([choice.condition], base)
     plan = make_plan(world.name, choice.split, contexts, choice.story + (tasks or choice.tasks))
     plan = replace(plan, tasks=plan.tasks[choice.story :])
     folder = Path(out or "runs") / f"demo-{world.name}"

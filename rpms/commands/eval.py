@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +24,13 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TIMES
 
 
+def plan_names() -> list[str]:
+    """The shipped plans, for completion."""
+    from rpms.evals.plan_file import shipped_plans
+
+    return [*shipped_plans()]
+
+
 @with_settings()
 def evaluate(
     out: Annotated[
@@ -35,14 +41,17 @@ def evaluate(
     conditions: Annotated[
         str, typer.Option(help="By comma, as B or B+verify; A,S,B,C,D by default.")
     ] = "",
-    preset: Annotated[
-        str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
-    ] = "",
     arm: Annotated[
         list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
     ] = None,
-    plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
-    protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
+    plan: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            autocompletion=plan_names,
+            help="A plan that 'rpms plans' lists, or a YAML file of your own.",
+        ),
+    ] = "",
     limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
     spread: Annotated[
         bool,
@@ -80,21 +89,21 @@ def evaluate(
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
     choose(engine)
-    from rpms.evals.arms import TaskSelection, choose_arms, listed
+    from rpms.evals.arms import listed
     from rpms.evals.costs import Budget
     from rpms.evals.evaluate import ExecutionOptions
     from rpms.evals.evaluate import evaluate as run_all
+    from rpms.evals.plan_file import TaskSelection, choose_arms
 
-    # What a protocol decides is passed on only if it was typed, be it the default.
-    asked = {"split": split, "trials": trials, "repeats": repeats}
-    asked = {name: value for name, value in asked.items() if name in given(command_line)}
-    selection = TaskSelection(
-        env=env, protocol=protocol, limit=limit, spread=spread, tasks=list(listed(tasks)),
-        types=list(listed(types)),
-    ).model_copy(update=asked)  # fmt: skip
-    selection, arms = choose_arms(selection, settings, conditions, preset, arm or (), plan)
+    options: dict[str, Any] = {
+        "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],
+        "types": [*listed(types)], "trials": trials, "repeats": repeats,
+    }  # fmt: skip
+    # A plan refuses what contradicts it and was typed, be it the default.
+    typed = {name: value for name, value in options.items() if name in given(command_line)}
+    selection, arms = choose_arms(TaskSelection(**typed), settings, conditions, arm or (), plan)
     report = run_all(
-        arms, out=out, **selection.model_dump(exclude={"protocol"}), truth=truth,
+        arms, out=out, **{**selection.model_dump(), "env": selection.env or env}, truth=truth,
         cache=not no_cache, show=not as_json,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)

@@ -76,9 +76,9 @@ def export(
     decisions become training data. Settings of a run, from --scf on, are those it plays under.
     With both, each prompt of the run is answered as it would have been played.
     """
-    from rpms.evals.arms import condition_names
     from rpms.evals.export import CHAT, export_run
     from rpms.evals.export_chat import PER, export_chat, export_expert
+    from rpms.evals.plan_file import condition_names
     from rpms.evals.run_folder import read_run
     from rpms.vocabulary.errors import RpmsError
 

@@ -1,4 +1,4 @@
-"""``rpms worlds``, ``tasks`` and ``models``: what can be played, and which models can play."""
+"""``rpms worlds``, ``tasks``, ``plans`` and ``models``: lists of what there is to run."""
 
 from __future__ import annotations
 
@@ -137,6 +137,21 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     counts = sorted(Counter(row["type"] for row in rows).items())
     summary = f"{quantity(len(rows), 'task')}: " + ", ".join(f"{n} {k}" for k, n in counts)
     open_console(file=sys.stderr, highlight=False).print(summary)
+
+
+def plans(as_json: JsonOption = False) -> None:
+    """List the plans that 'rpms eval --plan NAME' takes."""
+    from rpms.commands.terminal_tables import print_stacked
+    from rpms.evals.plan_file import read_plan, shipped_plans
+
+    rows = {name: read_plan(name) for name in shipped_plans()}
+    if as_json:
+        print_json({name: plan.model_dump(exclude_unset=True) for name, plan in rows.items()})
+        return
+    for name, plan in rows.items():
+        lines = {"about": plan.about, "source": plan.source, "differs": plan.differs}
+        shown = {key: line for key, line in lines.items() if line}
+        print_stacked(open_console(highlight=False), name, shown)
 
 
 @models_app.command()

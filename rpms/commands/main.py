@@ -18,9 +18,9 @@ from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
 from rpms.commands.learn import learn
-from rpms.commands.listing import models_app, tasks, worlds_app
+from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
-from rpms.commands.option_errors import in_typed_words, renamed_option
+from rpms.commands.option_errors import in_typed_words, replaced_option
 from rpms.commands.report import compare, report, view
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
@@ -63,7 +63,7 @@ def options(
 for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
-for command in (report, compare, export, view, audit, demo):
+for command in (plans, report, compare, export, view, audit, demo):
     app.command()(command)
 
 
@@ -122,7 +122,7 @@ def main() -> None:
             print_safe(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
-            fail(f"{error.format_message()}{renamed_option(sys.argv[1:])} (see: rpms --help)")
+            fail(replaced_option(sys.argv[1:]) or f"{error.format_message()} (see: rpms --help)")
         if place := place_of(error):
             print_error_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")

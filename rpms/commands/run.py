@@ -16,7 +16,7 @@ from rpms.commands.options import (
     print_json,
     with_settings,
 )
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import TITLES, RunContext, condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_error_place, quantity, with_article
 
@@ -50,7 +50,7 @@ def run(
     condition: Annotated[
         str,
         typer.Option(
-            help="A baseline, S state, B rules, C memory, D full, E policy; B+verify has a guard."
+            help=f"{', '.join(map(condition_title, TITLES))}; B+verify is B with a guard."
         ),
     ] = "D",
     *,

@@ -153,7 +153,7 @@ def make_plan(
 ) -> RunPlan:
     """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
     if not conditions:
-        raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
+        raise RpmsError("no arms given; name conditions such as A,B,C,D, or a plan")
     # As they are played: a manifest says of the baseline that it showed all turns.
     conditions = {
         label: context.with_(history=context.turns_shown) for label, context in conditions.items()

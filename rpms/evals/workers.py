@@ -37,7 +37,7 @@ from rpms.evals.episode import EpisodeResult, never_played, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import Node, RpmsGraph, build_graph
-from rpms.memory_store.methods import after_trial, as_writer
+from rpms.memory_store.methods import after_trial
 from rpms.models.chat import reply_cache
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.reset_env import find_task, make_reset_env
@@ -112,7 +112,7 @@ class EpisodeWorker:
             return job, Tokens()
         if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
-        cache, record = reply_cache(as_writer(context), self._plan.cache), job.before.record()
+        cache, record = reply_cache(context, self._plan.cache), job.before.record()
         cross_trial_memory = await after_trial(
             job.task["env"], context, job.cross_trial_memory, record, cache
         )

@@ -1,7 +1,7 @@
 """Settings of one run: the paper's toggles, and how the model is called.
 
 This is the one declaration of a setting. The options of the command line with their help, the keys
-of plans, presets and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
+of plans and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
 from the fields below. Plain values only, because Studio reads this class as a JSON schema; a chat
 model object or a swapped stage is given to ``build_graph`` instead.
 
@@ -10,7 +10,7 @@ Nothing heavy is imported before a context is made: ``rpms --help`` reads the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from typing import (
@@ -32,21 +32,16 @@ if TYPE_CHECKING:
 RulesScope = Literal["goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
-NoteConflicts = Literal["mark", "drop"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
-MemoryTypes = Literal["paper", "all"]
-SystemPrompt = Literal["ours", "paper"]
+PromptStyle = Literal["ours", "paper"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
 Group = Literal["knowledge", "memory", "protocol", "model"]
 
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """What the guard's modes were called before; run folders of that time still say so."""
-
-RETRY_DEADLINE_S = 300.0
-"""Most servers are back within minutes, or not before a person looks."""
 
 ALL_TURNS = -1
 TOKEN_BUDGET = 1200
@@ -61,8 +56,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
     "E": {"rules": True, "memory": True, "state_block": False, "guard": "policy"},
 }
+TITLES = {
+    "A": "baseline",
+    "S": "state",
+    "B": "rules",
+    "C": "memory",
+    "D": "rules+memory",
+    "E": "rules+memory+policy",
+}
 ABLATION = ("A", "S", "B", "C", "D")
-"""What is played where nobody says: the paper's four, and the state that three of them share."""
+"""The conditions of an evaluation by default: the paper's four, and the state of three of them."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,6 @@ class RunContext:
         "Rules-first arbitration", "memory",
         "What happens to memories that conflict with rules.",
     )] = "hard+soft"
-    note_conflicts: Annotated[NoteConflicts, Setting(
-        "Conflicts of texts", "memory",
-        "Whether a forbidden or impossible step of another method's text is marked, or the whole "
-        "text dropped.",
-    )] = "mark"
     guard: Annotated[Guard, Setting(
         "Guard", "knowledge",
         "Let the rules judge the agent's own actions too; the paper does not.",
@@ -144,11 +142,6 @@ class RunContext:
         "How often guard verify may ask the model again within a step.",
         ge=0, le=MOST_TIMES,
     )] = 2
-    fallback: Annotated[bool, Setting(
-        "Fall back", "knowledge",
-        "Whether guard verify, when asking again did not help, may play another action than the "
-        "model's last; else that one is played.",
-    )] = True
     check_answers: Annotated[bool, Setting(
         "Check answers", "knowledge",
         "With guard verify, also send back an irreversible answer that differs from the "
@@ -165,11 +158,6 @@ class RunContext:
         "from (the paper's); roles, as {object} and {destination}; grounded, in the names of this "
         "home.",
     )] = "grounded"
-    memory_types: Annotated[MemoryTypes, Setting(
-        "Memory types", "memory",
-        "paper: successes, failures, critical failures and schemas; all: also where things were "
-        "found before.",
-    )] = "all"
     theta: Annotated[float, Setting(
         "Retrieval threshold", "memory",
         "Least goal similarity of a memory, 0 to 1.",
@@ -219,24 +207,12 @@ class RunContext:
         "Reply length; 0 means the environment's own.",
         ge=0, le=MOST_TOKENS,
     )] = 0
-    context_tokens: Annotated[int, Setting(
-        "Context tokens", "model",
-        "Prompt and reply together; older turns are left out beyond that. 0 means the model's "
-        "own limit where it is known.",
-        ge=0, le=MOST_TOKENS,
-    )] = 0
     timeout_s: Annotated[float, Setting(
         "Model timeout (s)", "model",
         "How long one model call may take; 0 means the model's own: 60 s for a server, 10 "
         "minutes for a local model, which reads its first prompt slowly.",
         ge=0, option="--timeout",
     )] = 0.0
-    retry_deadline_s: Annotated[float, Setting(
-        "Retry deadline (s)", "model",
-        "How long a model call that fails is made again, with growing pauses; at least four "
-        "tries are made.",
-        ge=0, option="--retry-deadline",
-    )] = RETRY_DEADLINE_S
     constrain: Annotated[Constrain, Setting(
         "Reply format", "model",
         "grammar holds replies to the action format where the server can; the paper does not.",
@@ -250,10 +226,6 @@ class RunContext:
         "Memory method", "memory",
         "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
     )] = "rpms"
-    writer: Annotated[str, Setting(
-        "Writer", "memory",
-        "Model of the same server that writes a memory's texts; empty for the one that plays.",
-    )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
         "The same memory made useless in one way, to see what helps; conflict plants wrong entries "
@@ -279,10 +251,10 @@ class RunContext:
         "Print what the world would accept beside each observation, as some published runs do; "
         "the paper does not.",
     )] = False
-    system_prompt: Annotated[SystemPrompt, Setting(
-        "System prompt", "protocol",
-        "Whose instructions and list of actions: ours, or the paper's listing where the "
-        "environment has it.",
+    prompt_style: Annotated[PromptStyle, Setting(
+        "Prompt style", "protocol",
+        "ours, or the paper's: its listing of the system prompt where the environment has it, and "
+        "no memory of where things were found.",
     )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "protocol",
@@ -376,6 +348,11 @@ class RunContext:
         return replace(self, **changes)
 
 
+def condition_title(label: str) -> str:
+    """``B`` is ``B rules``; any other label, as ``B+verify``, speaks for itself."""
+    return f"{label} {TITLES[label]}" if label in TITLES else label
+
+
 def condition_name(typed: str) -> str:
     """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
     letter, plus, guard = typed.partition("+")
@@ -405,19 +382,43 @@ RENAMED = {
     "reasks": "max_retries",
     "ceiling": "token_budget",
     "memory_ceiling": "memory_token_budget",
-    "patience_s": "retry_deadline_s",
+    "system_prompt": "prompt_style",
 }
 """Names that settings had before."""
 
 
-def refuse_unknown(names: Mapping[str, Any]) -> None:
-    """Name the settings that are not there; a misspelt one would otherwise do nothing."""
-    known = sorted(declarations())
-    if unknown := sorted({*map(str, names)} - {*known}):
+class Removed(NamedTuple):
+    """A setting that is gone: the value that every run now has, and what to do instead."""
+
+    value: Any
+    advice: str
+
+
+REMOVED = {
+    "note_conflicts": Removed("mark", "a note with a conflict is always marked"),
+    "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
+    "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
+    "context_tokens": Removed(0, "set history to show fewer turns"),
+    "writer": Removed("", "the model that plays writes; 'rpms learn --from-runs' takes another"),
+    "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+    "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+}
+"""Settings that runs of earlier versions name."""
+
+
+def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Name the settings that are not there; a misspelt one would otherwise do nothing.
+
+    ``others`` are names that the caller takes beside the settings.
+    """
+    known = sorted({*declarations(), *others})
+    if unknown := sorted({*map(str, names)} - {*declarations()}):
         from rpms.vocabulary.spelling import offer
 
         if new := RENAMED.get(unknown[0]):
             raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
+        if gone := REMOVED.get(unknown[0]):
+            raise RpmsError(f"the setting '{unknown[0]}' is gone: {gone.advice}")
         raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
 
 

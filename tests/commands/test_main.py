@@ -16,8 +16,8 @@ from rpms import RunContext
 from rpms.commands import main as cli
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.arms import parse_arm
-from rpms.evals.conditions import preset_contexts
 from rpms.evals.evaluate import as_arms
+from rpms.evals.plan_file import Plan, plan_arms
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -194,11 +194,9 @@ def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:
     assert RunContext.for_condition("b") == RunContext.for_condition("B")
     assert RunContext().under(" b+Verify ").name == "B+verify"
     assert list(as_arms("a, b+verify")) == ["A", "B+verify"]
-    assert parse_arm("d", RunContext())[0] == "D"
-    assert parse_arm("mine:condition=b", RunContext())[1].context.condition == "B"
-    file = tmp_path / "own.yaml"
-    file.write_text("own:\n  about: x\n  conditions:\n    - {label: mine, condition: b+verify}\n")
-    assert preset_contexts(f"{file}:own", RunContext())["mine"].name == "B+verify"
+    assert parse_arm("d")[0] == "D"
+    plan = Plan(arms={"mine": {"condition": "b+verify"}})
+    assert plan_arms(plan, RunContext())["mine"].context.name == "B+verify"
     first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3})
     words = ("export", first, "--format", "atif", "--conditions", "d scf=OFF")
     assert rpms(*words, "--out", tmp_path / "x.jsonl").code == 0

@@ -133,12 +133,10 @@ TURNS = [
 ]  # fmt: skip
 LINES = {(label, number): {"history": TURNS} for label in "AB" for number in range(2)}
 PLAN = {"env": "alfworld", "split": "nowhere", "limit": 1, "tasks": [], "types": [],
-        "settings": {"max_steps": 1, "model": "sim", "theta": 0.5},
+        "settings": {"max_steps": 1, "model": "sim", "theta": 0.5}, "varies": ["theta"],
+        "extends": "ablation", "about": "two",
         "arms": {"A": {"condition": "A"},
-                 "mine": {"condition": "B", "scf": "off", "k": 2}}}  # fmt: skip
-PRESET = {"mine": {"about": "two", "conditions": [
-    {"label": "A", "condition": "A"},
-    {"label": "B k=2", "condition": "B", "set": {"k": 2}, "memory_round": 0}]}}  # fmt: skip
+                 "mine": {"condition": "B", "scf": "off", "k": 2, "memory_round": 0}}}  # fmt: skip
 PRICES = {"date": "2030-01-01", "models": {"openai:y": {"input": 1, "cached": 0.5, "output": 2}}}
 MINE = {"tier": "mine", "after": "domain", "rules": [
     {"id": "M-1", "text": "Look twice.", "for": ["all"], "critical": True}]}  # fmt: skip
@@ -227,7 +225,7 @@ def file_case(chance: Random, folder: Path) -> Case:
 
 @cache
 def _own_files() -> list[Own]:
-    """Memories, rules, plans, presets, price lists and lists of tasks."""
+    """Memories, rules, plans, price lists and lists of tasks."""
     world = get_environment("alfworld")
     _, entries = read_snapshot(world.memory)
     kinds = {entry.type: entry for entry in entries}
@@ -246,9 +244,7 @@ def _own_files() -> list[Own]:
     return [
         Own("own.jsonl", Path("small.jsonl").read_bytes(), damaged_lines, ABOUT_MEMORIES),
         *(documents(tier, *ABOUT_RULES, name=f"rules/{name}.yaml") for name, tier in tiers.items()),
-        documents(PLAN, f"{PLAY} --out out --plan own.yaml"),
-        documents(PRESET, *(f"eval --out out --no-cache {' '.join(SMALL)} --split nowhere --preset "
-                            f"own.yaml{which}" for which in (":mine", "", ":other"))),
+        documents(PLAN, f"eval --no-cache {' '.join(SMALL)} --out out --plan own.yaml"),
         documents(PRICES, f"{PLAY} --out out --model openai:x --budget-usd 1"),
         Own("own.yaml", tasks, scarred, [f"{PLAY} --out out --tasks @own.yaml --split nowhere"]),
     ]  # fmt: skip

@@ -40,7 +40,7 @@ def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
         ({"model": object}, "model="),
         ({"guard": None}, "choose from off, verify, offer, policy"),
         ({"temperature": float("inf")}, "temperature"),
-        ({"context_tokens": -1}, "context_tokens=-1 is not possible: input should be greater"),
+        ({"max_tokens": -1}, "max_tokens=-1 is not possible: input should be greater"),
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
         ({"arbitration": "all"}, "choose from none, soft, hard, hard+soft"),
         ({"layout": "wide"}, "choose from paper, cache_friendly"),

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from collections.abc import Callable
 from itertools import cycle
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from rpms.envs import get_environment
 from rpms.evals.episode import play_job
 from rpms.evals.plan import Job
 from rpms.graph import build_graph
-from rpms.nodes import make_reset_env, prompt_build
+from rpms.nodes import make_prompt_build, make_reset_env
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.vocabulary.context import RunContext
@@ -97,8 +98,9 @@ def long_state(play_script: Play, condition: str, layout: str) -> EpisodeState:
 
 
 def build(state: EpisodeState, condition: str, layout: str, limit: int) -> EpisodeState:
-    context = RunContext.for_condition(condition, layout=layout, context_tokens=limit)
-    return prompt_build(state, Runtime(context=context))
+    context = RunContext.for_condition(condition, layout=layout)
+    stage = make_prompt_build(narrow(limit))
+    return asyncio.run(cast(Any, stage)(state, Runtime(context=context)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -144,17 +146,14 @@ def test_the_limit_of_a_named_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prompt_room("alfworld", RunContext()) == 0
     assert prompt_room("alfworld", RunContext(model="openai:unheard-of")) == 0
     assert prompt_room("alfworld", RunContext(model="openai:gpt-4")) == int((8192 - reply) * 0.9)
-    limited = RunContext(model="openai:gpt-4", context_tokens=4096, max_tokens=96)
-    assert prompt_room("alfworld", limited) == 3600
+    assert prompt_room("alfworld", RunContext(max_tokens=96), narrow(4096)) == 3600
     monkeypatch.delenv("OPENAI_API_KEY")
     assert prompt_room("alfworld", RunContext(model="openai:gpt-4", max_tokens=77)) == 0
 
 
 def test_a_context_smaller_than_the_reply_is_refused() -> None:
     with pytest.raises(RpmsError, match=r"256 tokens has no space .* reply of 256"):
-        prompt_room("alfworld", RunContext(context_tokens=256))
-    with pytest.raises(RpmsError, match="context_tokens=-1 is not possible"):
-        RunContext(context_tokens=-1)
+        prompt_room("alfworld", RunContext(), narrow(256))
 
 
 class Narrow(GenericFakeChatModel):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.expert import llm_call
 from rpms.graph import build_graph, run_episode
-from rpms.nodes import prompt_build
+from rpms.nodes import make_prompt_build, prompt_build
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.blocks import RECAP, knowledge_blocks
 from rpms.prompts.context_budget import estimate, left_out
@@ -26,9 +28,14 @@ from tests.envs.playing import believing, turn
 Play = Callable[..., list[EpisodeState]]
 
 
-def build(state: EpisodeState, condition: str, **settings: Any) -> list[Message]:
+def build(
+    state: EpisodeState, condition: str, context_tokens: int = 0, **settings: Any
+) -> list[Message]:
     context = RunContext.for_condition(condition, **settings)
-    return cast(Any, prompt_build(state, Runtime(context=context))["prompt"])
+    model = GenericFakeChatModel(messages=iter(()))
+    model.profile = {"max_input_tokens": context_tokens}
+    stage: Any = make_prompt_build(model)
+    return cast(Any, asyncio.run(stage(state, Runtime(context=context)))["prompt"])
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])

@@ -148,7 +148,7 @@ def says_something(entry: Entry) -> bool:
 
 def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
     """Where to look for what is not seen yet, and every candidate, best first within its type."""
-    if context.memory_types == "all":
+    if context.prompt_style == "ours":  # the paper has no such memories
         yield from where_to_look(index, now)
     for entry, score, count, _ in retrieve(index, now, context):
         advice, not_groundable = ground(entry, now)
