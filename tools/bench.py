@@ -34,7 +34,6 @@ from langgraph.runtime import Runtime
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.stock import missing_stock, start_stock
 from rpms.evals.expert import NOTHING
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
@@ -54,6 +53,7 @@ from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
+from tools.compare_engines import missing_stock, start_stock
 
 WORLD = get_environment("alfworld")
 CONTEXT = RunContext.for_condition("D")
@@ -113,7 +113,7 @@ def bench_engine(games: int = 4, steps: int = 10) -> Iterator[Measured]:
             with spending(spent, f"episode {name}"):
                 engine.load(str(file))
                 engine.reset()
-                for command in ours.walkthrough or ["look"]:
+                for command in ours.game.walkthrough or ["look"]:
                     engine.step(command)
     for part in ("load", "reset", "step", "episode"):
         count = len(files) * (steps if part == "step" else 1)

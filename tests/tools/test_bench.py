@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rpms.envs.alfworld.stock import missing_stock
 from rpms.evals.conditions import letters
 from rpms.evals.plan import make_plan
 from rpms.evals.runner import RunSession, local_pool
@@ -19,6 +18,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer
 from tools import bench
+from tools.compare_engines import missing_stock
 
 
 @pytest.mark.engine
