@@ -17,7 +17,8 @@ from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, truth
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game, split_types
+from rpms.envs.alfworld.game_file import GameFile
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault
 
@@ -50,11 +51,6 @@ COMMANDS = (
     "heat {object} with {place}", "clean {object} with {place}", "cool {object} with {place}",
     "slice {object} with {tool}", "look", "help",
 )  # fmt: skip
-
-
-def dialect_of(grammar: str) -> Dialect:
-    """Which wording a game file's grammar speaks."""
-    return "move" if 'template :: "move {o} to {r}"' in grammar else "put"
 
 
 def to_game(action: str, dialect: Dialect) -> str:
@@ -133,7 +129,7 @@ class AlfworldGame(LiveGame):
         self._state = self._engine.restore(world)
 
     def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
-        """What the game's PDDL demands of actions, for audits only."""
+        """The preconditions of actions, for audits only."""
         game = self._engine.game
         commands = [to_game(action, game.release.dialect) for action in actions]
         return truth.preconditions(commands, game, self._engine.facts())
@@ -194,7 +190,7 @@ class Alfworld(Environment):
 
     def wording(self, split: str) -> str:
         """Always the paper's; what the game files themselves say is told beside it."""
-        dialect = dialect_of(read_game(Path(list_tasks(split, 1)[0]["source"]))["grammar"])
+        dialect = GameFile(Path(list_tasks(split, 1)[0]["source"])).release.dialect
         return f"the paper's (put X in/on Y, no arrival lines), from games that say {dialect}"
 
     def open_game(self) -> LiveGame:

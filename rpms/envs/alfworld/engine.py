@@ -98,9 +98,9 @@ class GameEngine:
         """Read a game file and make it the current game."""
         self.close()
         self._game = game = GameFile(Path(gamefile))
-        lasting = game.start.keys() - set(_CHANGING)
-        self._lasting = [
-            Fact(name, row) for name in sorted(lasting) for row in sorted(game.start[name])
+        static = game.start.keys() - set(_CHANGING)
+        self._static = [
+            Fact(name, row) for name in sorted(static) for row in sorted(game.start[name])
         ]
 
     def reset(self) -> EngineState:
@@ -125,7 +125,7 @@ class GameEngine:
         changing = [
             Fact(name, row) for name, rows in self._changing.items() for row in sorted(rows)
         ]
-        return self._lasting + changing
+        return self._static + changing
 
     def snapshot(self) -> Snapshot:
         """The state as plain data: which game, and in which facts it differs from its start."""
@@ -218,20 +218,20 @@ class GameEngine:
 
     def _possible(self) -> dict[str, _Choice]:
         """Every command that the game accepts in this state."""
-        game, here, held = self.game, self._location, self._held
+        game, location, held = self.game, self._location, self._held
         choices: dict[str, _Choice] = {"look": (self._look, ()), "inventory": (self._inventory, ())}
         if game.release.dialect == "move":
             choices["help"] = (self._help, ())
-        for place, location in game.locations.items():
-            if location != here:
+        for place, target in game.locations.items():
+            if target != location:
                 choices[f"go to {place}"] = (self._go, (place,))
         for thing in held:
             choices[f"examine {thing}"] = (self._examine_thing, (thing,))
             if game.kinds.get(thing) in _KNIVES:
-                for other, location in self._running()["objectatlocation"]:
-                    if location == here and self._true("sliceable", other):
+                for other in self._first(self._running()["objectatlocation"], location):
+                    if self._true("sliceable", other):
                         choices[f"slice {other} with {thing}"] = (self._slice, (other, thing))
-        for place in game.places.get(here, ()):
+        for place in game.places.get(location, ()):
             choices |= self._possible_at(place, held)
         return choices
 
@@ -299,10 +299,10 @@ class GameEngine:
         )
 
     def _go(self, place: str) -> str:
-        agent, before, after = self.game.agent, self._location, self.game.locations[place]
-        self._change([("atlocation", agent, after)], [("atlocation", agent, before)])
-        arrived = place if self.game.release.dialect == "move" else after
-        return f"You arrive at {arrived}. {self._contents(place)}"
+        agent, origin, target = self.game.agent, self._location, self.game.locations[place]
+        self._change([("atlocation", agent, target)], [("atlocation", agent, origin)])
+        name = place if self.game.release.dialect == "move" else target
+        return f"You arrive at {name}. {self._contents(place)}"
 
     def _open(self, place: str) -> str:
         self._change([("opened", place), ("checked", place)])
@@ -313,17 +313,17 @@ class GameEngine:
         return f"You close the {place}."
 
     def _take(self, thing: str, place: str) -> str:
-        agent, here = self.game.agent, self._location
+        agent, location = self.game.agent, self._location
         removed = [("inreceptacle", thing, place)]
-        if self.game.can_be_at(thing, here):
-            removed.append(("objectatlocation", thing, here))
+        if self.game.can_be_at(thing, location):
+            removed.append(("objectatlocation", thing, location))
         self._change([("holds", agent, thing), ("holdsany", agent)], removed)
         return f"You pick up the {thing} from the {place}."
 
     def _put(self, thing: str, place: str) -> str:
-        agent, here = self.game.agent, self._location
+        agent, location = self.game.agent, self._location
         self._change(
-            [("inreceptacle", thing, place), ("objectatlocation", thing, here)],
+            [("inreceptacle", thing, place), ("objectatlocation", thing, location)],
             [("holds", agent, thing), ("holdsany", agent)],
         )
         if self.game.release.dialect == "move":
@@ -348,19 +348,19 @@ class GameEngine:
     # What it looks like.
 
     def _view(self, room: Iterable[str]) -> str:
-        here = self._location
-        places = self.game.places.get(here)
+        location = self._location
+        places = self.game.places.get(location)
         if not places:
             seen = _listed(room)
             return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
         # A thing counts as beside a place that it was taken from, once for every such place.
-        beside = [
+        things = [
             thing
-            for thing in self._first(self._running()["objectatlocation"], here)
+            for thing in self._first(self._running()["objectatlocation"], location)
             for place in places
             if self._true("not_inreceptacle", thing, place)
         ]
-        return f"You are facing the {_joined(places)}. Next to it, you see {_listed(beside)}."
+        return f"You are facing the {_joined(places)}. Next to it, you see {_listed(things)}."
 
     def _contents(self, place: str) -> str:
         if not self._true("openable", place):

@@ -61,6 +61,7 @@ PREDICATES: dict[str, Row] = {
 }
 ABILITY = {"isclean": "cleanable", "ishot": "heatable", "iscool": "coolable"}
 """What a thing must be to come into a state."""
+_DEVICES = {"ishot": ("microwavetype",), "iscool": ("fridgetype",)}
 
 
 class Release(NamedTuple):
@@ -83,10 +84,11 @@ _RELEASES = {
 _COMMENT = re.compile(r";.*")
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _SENTENCE = re.compile(r'"Your task is to: ([^"\\;|<>\[\]#{}]*)"')
-_FACT = re.compile(r"\((\w+) ([^()]*)\)")
+_FACT = re.compile(r"\((\w*) ?([\w ]*)\)")
 _PROBLEM = re.compile(
-    r"\(define \(problem [^()]+\) \(:domain alfred\) \(:objects ([^()]*)\) "
-    r"\(:init ((?:\([^()]*\) ?)*)\) \(:goal (.*)\)\)"
+    r"\(define \(problem [\w-]+\) \(:domain alfred\) \(:objects ([\w -]*)\) "
+    r"\(:init ((?:\([\w ]*\) ?)*)\) \(:goal (.*)\)\)",
+    re.ASCII,
 )
 
 
@@ -144,7 +146,7 @@ class GameFile:
         steps = data.get("walkthrough")
         self.walkthrough = [str(step) for step in steps] if isinstance(steps, list) else None
         try:
-            self.release, self.task = read_release(data["pddl_domain"], data["grammar"])
+            self.release, self.task = _read_release(data["pddl_domain"], data["grammar"])
             self.goal = self._read_problem(data["pddl_problem"])
             if not self._reachable_goal():
                 raise ValueError("its goal can never be met")
@@ -152,7 +154,7 @@ class GameFile:
             raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
 
     def _read_problem(self, text: str) -> Goal:
-        problem = _PROBLEM.fullmatch(canonical(text))
+        problem = _PROBLEM.fullmatch(_canonical(text))
         if problem is None:
             raise ValueError("its PDDL problem is not in alfworld's form")
         types = _typed(problem[1].split())
@@ -160,12 +162,15 @@ class GameFile:
         for predicate, words in _FACT.findall(problem[2]):
             args = tuple(words.split())
             if PREDICATES.get(predicate) != tuple(types.get(arg) for arg in args):
-                raise ValueError(f"its PDDL problem starts with ({predicate} {words})")
+                raise ValueError(
+                    f"its PDDL problem starts with ({predicate} {words}), which no home does"
+                )
             rows[predicate].add(args)
         ids = sorted({arg for group in rows.values() for row in group for arg in row})
-        names = {one: printed.strip() for one, printed in display_names(ids).items()}
-        self.order = {names[one]: place for place, one in enumerate(ids)}
-        self.types = {names[one]: types[one] for one in ids}
+        names = {thing: name.strip() for thing, name in display_names(ids).items()}
+        # A game lists things in the order of their ids, which is not that of their names.
+        self.order = {names[thing]: number for number, thing in enumerate(ids)}
+        self.types = {names[thing]: types[thing] for thing in ids}
         self.start: Facts = {
             predicate: frozenset(tuple(names[arg] for arg in row) for row in group)
             for predicate, group in rows.items()
@@ -182,11 +187,11 @@ class GameFile:
         return _read_goal(problem[3])
 
     def _single(self, predicate: str) -> dict[str, str]:
-        """A relation that gives everything one value, ordered as the game lists things."""
+        """A predicate that gives everything one value, in the order in which a game lists it."""
         rows = sorted(self.start[predicate], key=lambda row: self.order[row[0]])
         values = {row[0]: row[1] for row in rows}
         if len(values) < len(rows):
-            raise ValueError(f"its PDDL problem has something with two of {predicate}")
+            raise ValueError(f"its PDDL problem has two values of {predicate} for one thing")
         return values
 
     def accepts(self, place: str, thing: str) -> bool:
@@ -196,13 +201,10 @@ class GameFile:
 
     def devices(self, state: str) -> Row:
         """The kinds of place that bring a thing into a state."""
-        known: dict[str, Row] = {
-            "isclean": self.release.washers, "ishot": ("microwavetype",), "iscool": ("fridgetype",)
-        }  # fmt: skip
-        return known[state]
+        return self.release.washers if state == "isclean" else _DEVICES[state]
 
-    # fast-downward leaves out every fact that no sequence of actions can bring about: a game whose
-    # goal is out of reach is not playable, and no such fact is ever reported as made false.
+    # TextWorld's planner leaves out every fact that no sequence of actions can bring about. A game
+    # whose goal is such a fact is not playable, and no such fact is reported as made false.
 
     def can_be_held(self, thing: str) -> bool:
         """Whether somebody could ever hold a thing."""
@@ -243,7 +245,7 @@ class GameFile:
         if goal.state:
             able = self.start[ABILITY[goal.state]]
             things = [t for t in things if (t,) in able and self.can_become(t, goal.state)]
-        # It does not see that two things have to be different, so one in reach will do.
+        # The planner does not see that two things have to be different: one in reach is enough.
         return any(
             self.can_be_in(thing, place)
             for place, kind in self.kinds.items()
@@ -274,7 +276,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def canonical(pddl: str) -> str:
+def _canonical(pddl: str) -> str:
     """A PDDL text without comments, case and layout, as fast-downward's reader takes it."""
     tokens = _TOKEN.findall(_COMMENT.sub("", pddl).lower())
     return " ".join(tokens).replace("( ", "(").replace(" )", ")")
@@ -282,10 +284,10 @@ def canonical(pddl: str) -> str:
 
 @lru_cache(maxsize=8)
 def _domain_digest(domain: str) -> str:
-    return _digest(canonical(domain))
+    return _digest(_canonical(domain))
 
 
-def read_release(domain: str, grammar: str) -> tuple[Release, str]:
+def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
     """The release that a game's rules and texts are of, and its task sentence."""
     sentences = _SENTENCE.findall(grammar)
     words = _SENTENCE.sub('"Your task is to: ..."', grammar).strip()

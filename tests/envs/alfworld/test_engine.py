@@ -287,7 +287,9 @@ DAMAGED: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "two locations": ("pddl_problem", lambda p: p.replace("(:init", "(:init " + re.sub(
                       r" loc\w+", " " + re.findall(r"\(atLocation \w+ (\w+)", p)[0],
                       re.findall(r"\(receptacleAtLocation[^)]*\)", p)[0])),
-                      "two of receptacleatlocation"),
+                      "two values of receptacleatlocation"),
+    "nul in names": ("pddl_problem", lambda p: p.replace("agent1", "agent\0"), "PDDL problem"),
+    "accents": ("pddl_problem", lambda p: p.replace("agent1", "agént"), "PDDL problem"),
     "not a grammar": ("grammar", lambda _: "To be, or not to be", "grammar"),
     "cut grammar": ("grammar", half, "grammar"),
     "other words": ("grammar", lambda g: g.replace("You open the", "You unlock the"), "grammar"),
