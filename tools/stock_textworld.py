@@ -27,7 +27,7 @@ TRIAL = """
 import tempfile
 from pathlib import Path
 from rpms.envs.alfworld.tasks import sample_home, write_game
-from rpms.envs.alfworld.stock import start_stock
+from tools.compare_engines import start_stock
 game = sample_home("generated_seen", 0)
 with tempfile.TemporaryDirectory() as folder:
     stock = start_stock(write_game(game, Path(folder)))

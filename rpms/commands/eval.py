@@ -8,12 +8,10 @@ import typer
 
 from rpms.commands.options import (
     ConcurrencyOption,
-    EngineOption,
     EnvOption,
     JsonOption,
     SplitOption,
     WorkersOption,
-    choose,
     given,
     limit_option,
     print_json,
@@ -83,12 +81,10 @@ def evaluate(
         float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
     ] = 0.0,
     budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
-    engine: EngineOption = "",
     as_json: JsonOption = False,
     command_line: typer.Context,
 ) -> None:
     """Play a whole split under several arms; run it again to go on, or with more to add that."""
-    choose(engine)
     from rpms.evals.arms import listed
     from rpms.evals.costs import Budget
     from rpms.evals.evaluate import ExecutionOptions

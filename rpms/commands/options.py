@@ -39,9 +39,6 @@ EnvOption = Annotated[
 ]
 SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
 OnlyEnvOption = Annotated[str, typer.Option("--env", help="Only this environment.")]
-EngineOption = Annotated[
-    str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
-]
 WorkersOption = Annotated[
     int | None,
     typer.Option(min=0, max=MOST_WORKERS, help="Environment processes; 0: none, play in this one."),
@@ -138,14 +135,6 @@ def refuse_empty(text: str) -> str:
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-
-
-def choose(engine: str) -> None:
-    """Nothing asked for leaves the choice to RPMS_ENGINE, and without that to ours."""
-    if engine:
-        from rpms.envs.alfworld.stock import choose_engine
-
-        choose_engine(engine)
 
 
 def print_json(data: Any) -> None:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from rpms.commands.options import (
-    EngineOption,
     EnvOption,
     JsonOption,
     SplitOption,
-    choose,
     print_json,
     with_settings,
 )
@@ -57,11 +55,9 @@ def run(
     settings: RunContext,
     prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
     memories: Annotated[bool, typer.Option(help="Also show every memory's outcome.")] = False,
-    engine: EngineOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Play one episode and watch each decision."""
-    choose(engine)
     from langchain_core.runnables import RunnableLambda
 
     from rpms.graph.build import build_graph

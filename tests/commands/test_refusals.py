@@ -51,7 +51,6 @@ WRONG: dict[str, dict[str, str]] = {
         "--memory-method mine": "",
         "--rules nowhere": "nowhere is no folder",
         "--without-rule domian": "no rule or tier 'domian'; the nearest names are domain",
-        "--engine steam": "",
         "--bogus": "--bogus",
         "extra": "extra",
     },
