@@ -22,14 +22,12 @@ from itertools import chain, cycle
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, NamedTuple, cast, get_args
 
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import convert_to_messages
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableConfig
-from langgraph.runtime import Runtime
 
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
@@ -44,12 +42,11 @@ from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.rpms import open_memory, recall
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
-from rpms.nodes.action_arbitration import situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
 from rpms.nodes.scf import scf
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, decision_point
 from rpms.prompts.context_budget import estimate
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
@@ -172,7 +169,7 @@ def _walk(game: AlfworldGame, task: Task, steps: int) -> list[str]:
 
 async def _play(task: Task, walk: list[str], spent: Spent) -> None:
     """All that comes after the game has started: starting it is no step."""
-    nodes: dict[str, Any] = {"reset_env": make_reset_env(lambda state: task)}
+    nodes: dict[str, Any] = {"reset_env": make_reset_env(find=lambda state: task)}
     model = Script(messages=iter([f"Thought: I look.\nAction: {action}" for action in walk]))
     stages = build_graph(nodes, model=model).builder.nodes
     watched = {name: partial(_watched, name, stages[name].runnable, spent) for name in STAGES[1:]}
@@ -248,18 +245,19 @@ def situations(count: int = 24) -> Iterator[EpisodeState]:
         ):
             belief = WORLD.update_belief(belief, action, answer)
             sub_goal = WORLD.sub_goal(goal, belief, [])
-            yield EpisodeState(env=WORLD.name, goal=goal, belief=belief, sub_goal=sub_goal)
+            yield EpisodeState(
+                env=WORLD.name, goal=goal, belief=belief, sub_goal=sub_goal, settings=CONTEXT.plain
+            )
 
 
 def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
     """Seconds of one step's retrieval, filter and arbitration."""
-    runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
     manual = load_manual(WORLD.name)
     began = time.perf_counter()
     moment = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
     state["recalls"] = list(recall(index, moment, CONTEXT))
-    state["recalls"] = scf(state, runtime)["recalls"]
-    arbitration(state, runtime)
+    state["recalls"] = scf(state)["recalls"]
+    arbitration(state)
     return time.perf_counter() - began
 
 
@@ -290,11 +288,12 @@ def episode_prompts(
     """The prompts of one episode for every value of a setting: the same states, told otherwise."""
     prompts: dict[Any, list[Any]] = {value: [] for value in values}
 
-    def keeping(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def keeping(state: EpisodeState) -> EpisodeState:
         for value in values:
-            other = runtime.override(context=runtime.context.with_(**{setting: value}))
-            prompts[value].append(prompt_build(state, other)["prompt"])
-        return prompt_build(state, runtime)
+            changed = {**state["settings"], setting: value}
+            other = EpisodeState(**{**state, "settings": changed})
+            prompts[value].append(prompt_build(other)["prompt"])
+        return prompt_build(state)
 
     graph = build_graph(nodes={"prompt_build": keeping, **nodes})
     run_episode(9, env=env or WORLD.name, context=CONTEXT.with_(max_steps=steps), graph=graph)
@@ -310,15 +309,15 @@ def bench_history(steps: Sequence[int] = (1, 10, 25, 50, 100)) -> Iterator[Measu
             yield Measured(f"history={turns}: a prompt of D in {env}", "tokens", sizes)
 
 
-def wander(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def wander(state: EpisodeState) -> EpisodeState:
     """A player that gets nowhere: any action that the rules have nothing against."""
-    now, rng = situation(state, runtime.context), random.Random(state["steps"])
+    now, rng = decision_point(state), random.Random(state["steps"])
     known = [*now.belief["places"], *now.belief["visible"], *now.belief["last_seen"]]
     action = ""
     while not action or veto(now, action):
         rule = rng.choice(now.manual.actions)
         action = rule.syntax.format(**{name: rng.choice(known) for name in rule.parameters})
-    return EpisodeState(reply=f"Action: {action}", usage=NOTHING, action="")
+    return EpisodeState(reply=f"Action: {action}", thought="", action=action, usage=NOTHING)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.arms import TaskSelection, choose_arms
@@ -27,7 +26,7 @@ from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.blocks import load_system
 from rpms.prompts.examples import check_shown
 from rpms.vocabulary.context import RunContext, declarations
@@ -148,12 +147,12 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
     seen = dict[str, set[str]]()
     context = apply_protocol("paper", RunContext())[1].under("D")
 
-    def build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        update = prompt_build(state, runtime)
-        settings = runtime.context
+    def build(state: EpisodeState) -> EpisodeState:
+        update = prompt_build(state)
+        settings = settings_of(state)
         types = seen.setdefault(settings.memory_types, set())
-        types |= {recall["entry"]["type"] for recall in update["recalls"]}
-        fates = {recall["dropped_by"] for recall in update["recalls"]}
+        types |= {recall["entry"]["type"] for recall in state["recalls"]}
+        fates = {recall["dropped_by"] for recall in state["recalls"]}
         assert settings.memory_types == "all" or not fates & {"beyond k", "budget"}
         assert ("10. examine" in str(update["prompt"][0])) == (settings.system_prompt == "ours")
         return update

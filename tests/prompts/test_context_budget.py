@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.episode import play_job
@@ -24,6 +23,7 @@ from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, le
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
 LAYOUTS = ["paper", "cache_friendly"]
@@ -98,7 +98,7 @@ def long_state(play_script: Play, condition: str, layout: str) -> EpisodeState:
 
 def build(state: EpisodeState, condition: str, layout: str, limit: int) -> EpisodeState:
     context = RunContext.for_condition(condition, layout=layout, context_tokens=limit)
-    return prompt_build(state, Runtime(context=context))
+    return prompt_build(under(state, context))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
