@@ -32,7 +32,7 @@ from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
 from tools.compare_engines import missing_stock
 
-pytest_plugins = ["tests.real_runs"]
+pytest_plugins = ["tests.real_runs", "tests.scripted_episode"]
 
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.manifest import make_manifest, merge_manifest
@@ -20,7 +19,7 @@ from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.blocks import load_system
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
@@ -45,13 +44,13 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
     seen = dict[str, set[str]]()
     context = plan_arms(read_plan("paper"), RunContext())["D"].settings()
 
-    def build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        update = prompt_build(state, runtime)
-        settings = runtime.context
+    def build(state: EpisodeState) -> EpisodeState:
+        update = prompt_build(state)
+        settings = settings_of(state)
         types = seen.setdefault(settings.prompt_style, set())
-        types |= {recall["entry"]["type"] for recall in update["recalls"]}
-        outcomes = {recall["dropped_by"] for recall in update["recalls"]}
-        assert settings.prompt_style == "ours" or not outcomes & {"over top-k", "budget"}
+        types |= {recall["entry"]["type"] for recall in state["recalls"]}
+        outcomes = {recall["dropped_by"] for recall in state["recalls"]}
+        assert settings.prompt_style == "ours" or not outcomes & {"over top-k", "over token budget"}
         assert ("10. examine" in str(update["prompt"][0])) == (settings.prompt_style == "ours")
         return update
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 from tests.memory_store.methods.samples import request
+from tests.scripted_episode import under
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
@@ -49,8 +49,8 @@ def judge(recall: Recall, sentence: str, now: Belief, mode: str = "hard+soft") -
         env="alfworld", goal=goal, belief=now, recalls=[recall],
         sub_goal=ENV.sub_goal(goal, now, []),
     )  # fmt: skip
-    runtime = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
-    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+    context = RunContext(arbitration=mode)  # type: ignore[arg-type]
+    return arbitration(under(state, context))["recalls"][0]
 
 
 HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1": "open"},
@@ -166,8 +166,7 @@ def judge_fatal(action: str, sentence: str, step: str, target: str) -> Recall:
         env="scienceworld", goal=goal, belief=now, recalls=[recall],
         sub_goal=SubGoal(name=step, target=target, progress=20),
     )  # fmt: skip
-    runtime = SimpleNamespace(context=RunContext())
-    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+    return arbitration(state)["recalls"][0]
 
 
 BOX = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees celsius)"
@@ -249,8 +248,7 @@ def judge_note(
         env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
         sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
-    runtime: Any = SimpleNamespace(context=RunContext(**settings))
-    return arbitration(state, runtime)["recalls"][0]
+    return arbitration(under(state, RunContext(**settings)))["recalls"][0]
 
 
 @pytest.mark.parametrize(
@@ -299,7 +297,6 @@ CUP = "cool some mug and put it in countertop"
 def filtered(
     recalls: list[Recall], now: Belief, mode: str = "occupancy", step: SubGoal | None = None
 ) -> list[Recall]:
-    runtime = SimpleNamespace(context=RunContext(scf=mode))  # type: ignore[arg-type]
     goal = ENV.parse_goal(CUP)
     state = EpisodeState(
         env="alfworld",
@@ -308,7 +305,7 @@ def filtered(
         recalls=recalls,
         sub_goal=step or ENV.sub_goal(goal, now, []),
     )
-    return scf(state, runtime)["recalls"]  # type: ignore[arg-type]
+    return scf(under(state, RunContext(scf=mode)))["recalls"]  # type: ignore[arg-type]
 
 
 def in_state(signature: str, *actions: str) -> Recall:

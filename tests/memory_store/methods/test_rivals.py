@@ -210,7 +210,7 @@ async def test_a_workflow_is_said_once_in_the_form_asked_for(
     query.now.belief["last_seen"].update(seen)
     recalls = AWM.recall(query)
     empty = [r for r in surviving(recalls) if r["entry"]["state_signature"] == "holding=none"]
-    assert {r["reason"] for r in recalls if r["dropped_by"] == "merged"} >= {
+    assert {r["reason"] for r in recalls if r["dropped_by"] == "duplicate"} >= {
         f"says the same as {empty[0]['entry']['id']}"
     }
     assert [recall["entry"]["text"].splitlines() for recall in empty] == [steps]
@@ -328,14 +328,16 @@ async def test_real_episodes_teach_a_real_episode(
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
     outcomes = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
-    assert outcomes - {"merged"} == ({"", "scf"} if method is AWM else {""})
+    assert outcomes - {"duplicate"} == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(token_budget=0, scf="off")):
         outcomes = {recall["dropped_by"] for recall in recalls}
-        assert line not in text and outcomes <= {"budget", "arbitration", "merged"}
+        assert line not in text and outcomes <= {"over token budget", "arbitration", "duplicate"}
     # With a token budget of its own memory does not share one with rules and state.
     assert prompts_of(0, run.with_(token_budget=0, memory_token_budget=9000)) == prompts
     for text, recalls in prompts_of(0, run.with_(memory_token_budget=1)):
-        reasons = {recall["reason"] for recall in recalls if recall["dropped_by"] == "budget"}
+        reasons = {
+            recall["reason"] for recall in recalls if recall["dropped_by"] == "over token budget"
+        }
         assert line not in text and reasons == {"memory may take 1 tokens"}
 
 

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.guard.policy import applicable_actions
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.models.chat import allowed_syntaxes
-from rpms.nodes.action_arbitration import action_arbitration, shortlist
+from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
-from rpms.nodes.state import EpisodeState
-from rpms.prompts.reply import Reply
-from rpms.rules import Manual
+from rpms.nodes.state import EpisodeState, decision_point
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from rpms.vocabulary.turn import Turn
-from tests.nodes.conftest import SCRIPT
+from tests.scripted_episode import SCRIPT, under
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")
@@ -81,9 +77,8 @@ def state(now: Belief, **more: Any) -> EpisodeState:
     return EpisodeState(**{**usual, **more})
 
 
-def under(folder: Path | str, **settings: Any) -> Any:
-    context = RunContext(rules_dir=str(folder), **settings)
-    return SimpleNamespace(context=context, store=None, stream_writer=lambda _: None)
+def ruled(now: EpisodeState, folder: Path | str, **settings: Any) -> EpisodeState:
+    return under(now, RunContext(rules_dir=str(folder), **settings))
 
 
 def snippet(*actions: str) -> Recall:
@@ -95,13 +90,13 @@ HOLDING = belief(location="fridge 1", holding=["apple 1"])
 
 
 def test_rule_assembly(own: Path) -> None:
-    rules = rule_assembly(state(HOLDING), under(own))["rules"]
+    rules = rule_assembly(ruled(state(HOLDING), own))["rules"]
     assert list(rules) == ["universal", "domain", "environment", "mine", "situation"]
     assert {"id": "U-FAIL-001", "text": "Never again."} in rules["universal"]
     assert rules["mine"] == [{"id": "L-001", "text": "Sing."}]
-    plain = rule_assembly(state(HOLDING), under(""))["rules"]
+    plain = rule_assembly(ruled(state(HOLDING), ""))["rules"]
     assert list(plain) == ["universal", "domain", "environment", "situation"]
-    rest = rule_assembly(state(HOLDING), under(own, without_rules="universal,L-001"))["rules"]
+    rest = rule_assembly(ruled(state(HOLDING), own, without_rules="universal,L-001"))["rules"]
     assert rest["universal"] == rest["mine"] == []
 
 
@@ -109,7 +104,7 @@ def test_the_diagnosis_of_a_refusal(own: Path) -> None:
     refused = Turn(step=1, thought="", action="go to sofa 1", observation="Nothing happens.",
                    failed=True, reply="")  # fmt: skip
     now = state(HOLDING, history=[refused])
-    lines = [rule_assembly(now, under(folder))["rules"]["situation"][-1] for folder in (own, "")]
+    lines = [rule_assembly(ruled(now, folder))["rules"]["situation"][-1] for folder in (own, "")]
     assert [line["id"] for line in lines] == ["OS-004", "OS-004"]
     assert [line["text"] for line in lines] == [
         "'go to sofa 1' was rejected: it needs your hand to be empty, and you hold apple 1.",
@@ -117,7 +112,7 @@ def test_the_diagnosis_of_a_refusal(own: Path) -> None:
         "examine or open sofa 1 from here.",
     ]
     assert [line["last_action"] for line in lines] == [True, True]
-    silent = rule_assembly(now, under("", without_rules="environment"))["rules"]["situation"]
+    silent = rule_assembly(ruled(now, "", without_rules="environment"))["rules"]["situation"]
     assert silent == []
 
 
@@ -142,7 +137,7 @@ def test_a_rejection_says_how_often(actions: list[str], outcome: str) -> None:
     ]  # fmt: skip
     changed = [number for number, action in enumerate(actions, start=1) if action.startswith("+")]
     vain = [turn["action"] for turn in turns[max(changed, default=0) :]]
-    rules = rule_assembly(state(HOLDING, history=turns, ineffective=vain), under(""))["rules"]
+    rules = rule_assembly(ruled(state(HOLDING, history=turns, ineffective=vain), ""))["rules"]
     (line,) = [line for line in rules["situation"] if line.get("last_action")]
     reason = "it needs your hand to be empty, and you hold apple 1"
     assert line["text"].startswith(f"'take apple 1 from fridge 1' {outcome}: {reason}")
@@ -151,13 +146,13 @@ def test_a_rejection_says_how_often(actions: list[str], outcome: str) -> None:
 def test_which_actions_are_printed_is_a_setting() -> None:
     printed = {}
     for scope in ("goal", "all"):
-        rules = rule_assembly(state(HOLDING), under("", rules_scope=scope))["rules"]
+        rules = rule_assembly(ruled(state(HOLDING), "", rules_scope=scope))["rules"]
         printed[scope] = {line["text"].split()[0] for line in rules["environment"]}
     assert printed["all"] - printed["goal"] == {"close", "cool", "clean", "use", "inventory"}
     assert printed["goal"] <= printed["all"]
     assert (
-        rule_assembly(state(HOLDING), under(""))["rules"]
-        == (rule_assembly(state(HOLDING), under("", rules_scope="goal"))["rules"])
+        rule_assembly(ruled(state(HOLDING), ""))["rules"]
+        == (rule_assembly(ruled(state(HOLDING), "", rules_scope="goal"))["rules"])
     )
 
 
@@ -165,19 +160,20 @@ def test_which_actions_are_printed_is_a_setting() -> None:
 def test_every_stage_that_judges(mine: bool, own: Path, tmp_path: Path) -> None:
     folder = own if mine else ""
     now = state(HOLDING, recalls=[snippet("go to sofa 1"), snippet("look")])
-    filtered, _ = scf(now, under(folder, scf="preconditions"))["recalls"]
+    filtered, _ = scf(ruled(now, folder, scf="preconditions"))["recalls"]
     assert filtered["dropped_by"] == ("scf" if mine else "")
-    walk, look = arbitration(now, under(folder))["recalls"]
+    walk, look = arbitration(ruled(now, folder))["recalls"]
     assert (walk["dropped_by"], walk["rule"]) == (
         ("arbitration", "O-ACT-001") if mine else ("", "")
     )
     assert (look["dropped_by"], look["rule"]) == (
         ("arbitration", "M-SING-001") if mine else ("", "")
     )
-    now = state(belief(), reply="Action: look")
-    offered = [choice["action"] for choice in shortlist(now, under(folder).context)]
+    now = state(belief(), reply="Action: look", action="look")
+    choices = applicable_actions(decision_point(ruled(now, folder)))
+    offered = [choice["action"] for choice in choices]
     assert ("yodel" in offered) == mine and offered
-    (decision,) = action_arbitration(now, under(folder, guard="verify"))["decisions"]
+    (decision,) = action_arbitration(ruled(now, folder, guard="verify"))["decisions"]
     assert decision["verdict"] == ("retried" if mine else "accepted")
     assert decision["rule"] == ("M-SING-001" if mine else "")
     # An apple and a statue are alike in this manual only.
@@ -189,8 +185,8 @@ def test_every_stage_that_judges(mine: bool, own: Path, tmp_path: Path) -> None:
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "alfworld", [entry])
     seen = belief(location="sofa 1", last_seen={"apple 1": "sofa 1"}, visible=["apple 1"])
-    runtime = under(folder, memory_file=str(file), theta=0.75)
-    assert len(goal_retrieval(state(seen), runtime)["recalls"]) == mine
+    now = ruled(state(seen), folder, memory_file=str(file), theta=0.75)
+    assert len(goal_retrieval(now, Runtime())["recalls"]) == mine
 
 
 def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
@@ -201,7 +197,7 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     outcomes = {}
     for without in ("", "D-HEAT-001", "domain", "environment", "domain,environment"):
         now = state(at_tool, recalls=[bad, lesson])
-        judged = arbitration(now, under("", without_rules=without))["recalls"]
+        judged = arbitration(ruled(now, "", without_rules=without))["recalls"]
         outcomes[without] = [(recall["rule"], recall["reason"]) for recall in judged]
     placed = "'put apple 1 in/on microwave 1' is forbidden for this goal"
     taken = ("'take apple 1 from sofa 1' cannot work: it needs you to be at sofa 1, and you are at "
@@ -223,7 +219,7 @@ def test_after_an_action_left_out_nothing_is_imagined() -> None:
     advice = snippet("go to sofa 1", "take mug 1 from sofa 1")
     now = state(HOLDING, recalls=[advice])
     for without, dropped in (("", "arbitration"), ("O-ACT-001", "")):
-        (recall,) = arbitration(now, under("", without_rules=without))["recalls"]
+        (recall,) = arbitration(ruled(now, "", without_rules=without))["recalls"]
         assert recall["dropped_by"] == dropped
 
 
@@ -241,27 +237,6 @@ def test_the_reading_of_replies(condition: str, mine: bool, own: Path, play_scri
     script = [("Well, then.\nyodel", "Nothing happens."), ("Action: look", "Nothing happens.")]
     *_, last = play_script(condition, script, rules_dir=str(own) if mine else "")
     assert last["history"][0]["action"] == ("yodel" if mine and condition == "B" else "")
-
-
-def test_a_server_reads_the_rules_off_its_loop(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files may be read to find out what a reply says."""
-    module = import_module("rpms.nodes.env_step")
-    seen: list[bool] = []
-
-    def read(text: str, env: str, manual: Manual) -> Reply:
-        seen.append(threading.current_thread() is threading.main_thread())
-        return Reply("", "")
-
-    monkeypatch.setattr(module, "read_action", read)
-    for served, in_place in ((None, True), ("a server", False)):
-        runtime = under(own)
-        runtime.server_info = served
-        now = state(
-            HOLDING, spec=None, episode_id="", score=0.0, format_errors=0, invalid_actions=0,
-            rules={}, recalls=[], truncated={}, knowledge_tokens=0,
-        )  # fmt: skip
-        asyncio.run(module.env_step(now, runtime))
-        assert seen.pop() == in_place
 
 
 def test_an_edited_file_is_read_again(own: Path) -> None:

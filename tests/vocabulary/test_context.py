@@ -105,17 +105,6 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
         settings({"reasks": 1})
 
 
-def test_only_what_was_named_changes_an_episode_that_began() -> None:
-    begun = RunContext.for_condition("A", max_steps=4).plain
-    assert RunContext().over(begun).plain == begun
-    assert RunContext(max_steps=0).over(begun) == RunContext.for_condition("A")
-    assert RunContext(True).over(begun) == RunContext.for_condition("B", max_steps=4)
-    full = pickle.loads(pickle.dumps(RunContext.for_condition("D", k=3).with_(max_steps=9)))
-    assert full.named == {"rules", "memory", "state_block", "guard", "k", "max_steps"}
-    assert full.over(begun) == RunContext(max_steps=9)
-    assert full.over(None) is full and full.over(full.plain) is full
-
-
 def test_studio_can_show_it_as_a_form() -> None:
     """Plain values with the choices listed; anything else would break the JSON schema."""
     schema = TypeAdapter(RunContext).json_schema()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, convert_to_openai_messages
-from langgraph.runtime import Runtime
 
 from rpms.envs import live
 from rpms.envs.base import Outcome, Task
@@ -135,7 +134,7 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
             context = RunContext.for_condition(condition, max_steps=len(script) + 1, **chosen)
             graph = build_graph(model=GenericFakeChatModel(messages=iter(replies)))
             states = graph.stream(
-                {"env": task["env"]}, context=context, stream_mode=["updates", "values"]
+                {"env": task["env"], "task": 0}, context=context, stream_mode=["updates", "values"]
             )
             after_prompt, _played[key] = False, []
             for mode, part in states:
@@ -149,14 +148,9 @@ def play_script(monkeypatch: pytest.MonkeyPatch, memory_file: Path) -> Play:
     return play
 
 
-@pytest.fixture
-def runtime() -> Callable[..., Runtime[RunContext]]:
-    """A runtime as LangGraph would hand it to a stage."""
-
-    def make(condition: str = "D", **settings: Any) -> Runtime[RunContext]:
-        return Runtime(context=RunContext.for_condition(condition, **settings))
-
-    return make
+def under(state: EpisodeState, context: RunContext) -> EpisodeState:
+    """The state of an episode with these settings."""
+    return EpisodeState(**{**state, "settings": context.plain})
 
 
 @pytest.fixture
@@ -174,6 +168,6 @@ def play_online(
         context = RunContext.for_condition(
             "A", model=model, base_url=openai_server.url, max_steps=max_steps, **settings
         )
-        return build_graph(reply_cache=cache).invoke({}, context=context)
+        return build_graph(reply_cache=cache).invoke({"task": 0}, context=context)
 
     return episode

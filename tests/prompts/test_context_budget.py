@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from collections.abc import Callable
 from itertools import cycle
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.episode import play_job
@@ -25,6 +23,7 @@ from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, le
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
 LAYOUTS = ["paper", "cache_friendly"]
@@ -99,8 +98,7 @@ def long_state(play_script: Play, condition: str, layout: str) -> EpisodeState:
 
 def build(state: EpisodeState, condition: str, layout: str, limit: int) -> EpisodeState:
     context = RunContext.for_condition(condition, layout=layout)
-    stage = make_prompt_build(narrow(limit))
-    return asyncio.run(cast(Any, stage)(state, Runtime(context=context)))
+    return make_prompt_build(narrow(limit))(under(state, context))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

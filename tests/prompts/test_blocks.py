@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
 
-import rpms.prompts.blocks
+import rpms
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import (
     Blocks,
     knowledge_blocks,
@@ -22,12 +22,17 @@ from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Advice, Recall, new_advice, new_recall
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
 
 
+def blocks_under(state: EpisodeState, context: RunContext) -> Blocks:
+    return knowledge_blocks(knowledge_of(under(state, context)))
+
+
 def blocks_of(state: EpisodeState, condition: str) -> Blocks:
-    return knowledge_blocks(state, RunContext.for_condition(condition), ENVIRONMENT)
+    return blocks_under(state, RunContext.for_condition(condition))
 
 
 def test_each_condition_has_its_blocks(play_script: Play) -> None:
@@ -60,7 +65,7 @@ def test_what_controls_print(play_script: Play) -> None:
     for state in play_script("D"):
         real = blocks_of(state, "D")
         context = RunContext.for_condition("D", memory_control="filler")
-        text = knowledge_blocks(state, context, ENVIRONMENT)
+        text = blocks_under(state, context)
         assert text._replace(memory=real.memory) == real
         assert tokens([text.memory]) == tokens([real.memory])
         assert len(text.memory) == len(real.memory)
@@ -164,7 +169,7 @@ def test_memory_lines(
     by_form = {"grounded": [line], "roles": [line], "recorded": recorded}
     for form, lines in by_form.items():
         context = RunContext.for_condition("C", memory_form=form)
-        block = knowledge_blocks(state, context, ENVIRONMENT).memory.splitlines()
+        block = blocks_under(state, context).memory.splitlines()
         assert block == [title, *(f"  {text}" for text in lines)], form
 
 
@@ -209,8 +214,9 @@ def test_system_text_names_every_action_of_the_manual() -> None:
 
 
 def test_templates_and_writing_prompts_name_no_world() -> None:
-    nodes = Path(rpms.prompts.blocks.__file__).parent
-    files = [*(nodes / "templates").iterdir(), *(nodes / "memories" / "prompts").iterdir()]
+    package = Path(rpms.__file__).parent
+    folders = [package / "prompts" / "templates", package / "memory_store" / "methods" / "prompts"]
+    files = [file for folder in folders for file in folder.iterdir()]
     assert len(files) == 17
     for file in files:
         text = file.read_text(encoding="utf-8").lower()
