@@ -1,6 +1,6 @@
 """ALFWorld's actions in plain Python.
 
-The state is the set of facts that are true. ``_choices`` says which commands a state accepts, and
+The state is the set of facts that are true. ``_possible`` says which commands a state accepts, and
 one method per action says what changes and what the game answers. Feedback, admissible commands,
 flags and facts are word for word those of stock TextWorld (``python -m tools.compare_engines``
 compares them game by game). An engine shares nothing that changes, so any number may be open, on
@@ -132,10 +132,10 @@ class GameEngine:
         self._running()
         added, removed = {}, {}
         for name, rows in self._changing.items():
-            before = self.game.start.get(name, frozenset())
-            if rows != before:
-                added[name] = sorted(map(list, rows - before))
-                removed[name] = sorted(map(list, before - rows))
+            start = self.game.start.get(name, frozenset())
+            if rows != start:
+                added[name] = sorted(map(list, rows - start))
+                removed[name] = sorted(map(list, start - rows))
         return {"game": self.game.mark, "added": added, "removed": removed}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
@@ -239,23 +239,23 @@ class GameEngine:
         game = self.game
         choices: dict[str, _Choice] = {f"examine {place}": (self._examine_place, (place,))}
         openable, opened = self._true("openable", place), self._true("opened", place)
+        accessible = opened or not openable
         if openable:
             verb, action = ("close", self._close) if opened else ("open", self._open)
             choices[f"{verb} {place}"] = (action, (place,))
         for thing in self._inside(place):
             if self._true("toggleable", thing):
                 choices[f"use {thing}"] = (self._use, (thing,))
-            if (opened or not openable) and not held and self._true("pickupable", thing):
+            if accessible and not held and self._true("pickupable", thing):
                 choices[f"take {thing} from {place}"] = (self._take, (thing, place))
         for thing in held:
-            if (opened or not openable) and game.accepts(place, thing):
+            if accessible and game.accepts(place, thing):
                 moved = game.release.dialect == "move"
                 words = f"move {thing} to {place}" if moved else f"put {thing} in/on {place}"
                 choices[words] = (self._put, (thing, place))
             for state, verb in _VERBS.items():
-                if game.kinds.get(place) in game.devices(state) and self._true(
-                    ABILITY[state], thing
-                ):
+                able = self._true(ABILITY[state], thing)
+                if able and game.kinds.get(place) in game.devices(state):
                     choices[f"{verb} {thing} with {place}"] = (self._treat, (state, thing, place))
         return choices
 

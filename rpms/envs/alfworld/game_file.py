@@ -271,15 +271,14 @@ def _read_json(path: Path) -> tuple[dict[str, Any], str]:
     return data, hashlib.sha256(content).hexdigest()[:16]
 
 
-@lru_cache(maxsize=64)
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def _canonical(pddl: str) -> str:
-    """A PDDL text without comments, case and layout, as fast-downward's reader takes it."""
+    """A PDDL text without comments, case and layout, which mean nothing in PDDL."""
     tokens = _TOKEN.findall(_COMMENT.sub("", pddl).lower())
     return " ".join(tokens).replace("( ", "(").replace(" )", ")")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=8)
@@ -289,12 +288,14 @@ def _domain_digest(domain: str) -> str:
 
 def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
     """The release that a game's rules and texts are of, and its task sentence."""
+    rules = _domain_digest(domain)
+    if rules not in {digest for digest, _ in _RELEASES}:
+        raise ValueError("its rules (PDDL domain) are not those of a known release of alfworld")
     sentences = _SENTENCE.findall(grammar)
-    words = _SENTENCE.sub('"Your task is to: ..."', grammar).strip()
-    release = _RELEASES.get((_domain_digest(domain), _digest(words)))
-    if release is None or len(sentences) != 1:
-        raise ValueError("its PDDL domain or its grammar is of no release of alfworld known here")
-    return release, sentences[0]
+    texts = _digest(_SENTENCE.sub('"Your task is to: ..."', grammar).strip())
+    if (rules, texts) not in _RELEASES or len(sentences) != 1:
+        raise ValueError("its texts (grammar) are not those that alfworld has for these rules")
+    return _RELEASES[rules, texts], sentences[0]
 
 
 def _typed(words: list[str]) -> dict[str, str]:
