@@ -142,12 +142,12 @@ class Tally:
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
     """The conversations of a log, one after the other."""
-    from rpms.vocabulary.files import is_folder, open_plain, parse_json
+    from rpms.vocabulary.files import is_folder, open_file, parse_json
 
     if is_folder(log):
         yield from _recorded(log, progress)
         return
-    with open_plain(log, "the log") as stream:
+    with open_file(log, "the log") as stream:
         bar = progress.add_task("", total=log.stat().st_size)
         for number, line in enumerate(stream, start=1):
             if line.strip():

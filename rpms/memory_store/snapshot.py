@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from rpms.memory_store.entries import ADAPTER, NOTES, Entry, Note
 from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import open_plain, parse_json, reason_of, whole_file
+from rpms.vocabulary.files import open_file, parse_json, reason_of, whole_file
 from rpms.vocabulary.goal import PAPER, Keys
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
@@ -125,7 +125,7 @@ def _open(
 def _rows(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
     """The header, then (line, entry) pairs; everything is checked on the way."""
     try:
-        with open_plain(file, "memory file") as lines:
+        with open_file(file, "memory file") as lines:
             header = _header(file, lines.readline())
             yield header
             number = 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from pathlib import Path
 
 import pytest
@@ -170,28 +168,3 @@ def test_what_was_not_typed_is_not_blamed() -> None:
     assert in_typed_words(RpmsError("x and yy"), ["--a", "yy", "--b", "yy"]) == "x and yy"
     bad = BadSetting("k", -1, "is not possible")
     assert in_typed_words(bad, ["eval", "--plan", "x.yaml"]) == "k=-1 is not possible"
-
-
-WRITERS = {
-    "learn": "learn --limit 1 --workers 0 --out OUT",
-    "learn from runs": "learn --from-runs RUN --allow x --out OUT",
-    "report": "report RUN --html OUT",
-    "atif": "export RUN --format atif --out OUT",
-    "chat": "export RUN --format chat --out OUT",
-    "expert": "export --expert --format chat --limit 1 --workers 0 --out OUT",
-    "eval": "eval --limit 1 --workers 0 --conditions A --out OUT",
-    "rules learn": "rules learn --explore 1 --steps 2 --out OUT",
-    "rule file": "rules learn --explore 1 --steps 2 --out FOLDER",
-}
-
-
-@pytest.mark.parametrize("words", WRITERS.values(), ids=WRITERS)
-def test_pipes_are_never_replaced(words: str, tmp_path: Path, rpms: Rpms) -> None:
-    run = write_run(tmp_path / "run", {"B": [True]}, split="generated_seen")
-    name = "environment.yaml" if "FOLDER" in words else "out.jsonl"
-    pipe = tmp_path / name
-    os.mkfifo(pipe)
-    places = {"OUT": pipe, "RUN": run, "FOLDER": tmp_path}
-    done = rpms(*(places.get(word, word) for word in words.split()))
-    assert done.code == 2 and str(pipe) in done.err, done
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
