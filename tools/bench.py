@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import math
 import random
 import sys
 import time
-import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, cycle
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, NamedTuple, cast, get_args
 
 from langchain_core.language_models import GenericFakeChatModel
@@ -39,25 +32,18 @@ from rpms.evals.expert import NOTHING
 from rpms.graph import build_graph, run_episode
 from rpms.graph.build import STAGES
 from rpms.guard.policy import veto
-from rpms.memory_store import MemoryIndex
 from rpms.models import open_model
 from rpms.models.local import LOCAL_TIMEOUT_S, missing
 from rpms.nodes.action_arbitration import situation
-from rpms.nodes.arbitration import arbitration
 from rpms.nodes.context_budget import estimate
-from rpms.nodes.manual import load_manual
-from rpms.nodes.memories.grounding import GroundingContext
-from rpms.nodes.memories.rpms import open_memory, recall
 from rpms.nodes.prompt_build import prompt_build
 from rpms.nodes.reset_env import make_reset_env
-from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import ALL_TURNS, Layout, RunContext
 from rpms.vocabulary.errors import RpmsError
 
 WORLD = get_environment("alfworld")
 CONTEXT = RunContext.for_condition("D")
-SIZES = (557, 10_000, 100_000, 1_000_000)
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
@@ -194,75 +180,6 @@ async def _watched(
         return await stage.ainvoke(state, config)
 
 
-def bench_memory(sizes: Sequence[int] = SIZES, rounds: int = 20) -> Iterator[Measured]:
-    """Retrieval, filter and arbitration of a step, and what an entry takes, by size."""
-    memories, weights = {}, {}
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "memory.jsonl"
-        for size in sizes:
-            write_memory(file, size)
-            tracemalloc.start()
-            memories[f"{size:,} entries"] = open_memory(WORLD.name, str(file))
-            weights[f"{size:,} entries"] = tracemalloc.get_traced_memory()[0] / size
-            tracemalloc.stop()
-    # The memories take turns; the best round is the one that was not interrupted.
-    states = list(situations())
-    best = {name: [math.inf] * len(states) for name in memories}
-    for _ in range(rounds):
-        for name, index in memories.items():
-            for number, state in enumerate(states):
-                best[name][number] = min(best[name][number], step_cost(index, state))
-    costs = {name: median(spent) * 1000 for name, spent in best.items()}
-    yield Measured("memory: retrieval, filter and arbitration of a step", "ms", costs)
-    yield Measured("memory: what an entry takes", "bytes", weights)
-
-
-def write_memory(file: Path, size: int) -> None:
-    """The shipped memories, and those with a goal again and again, under other goals of a type."""
-    header, *rows = WORLD.memory.read_text(encoding="utf-8").splitlines()
-    known = [json.loads(row) for row in rows]
-    recorded = [entry for entry in known if "goal_signature" in entry]
-    parts = zip(*(entry["goal_signature"].split(":") for entry in recorded), strict=True)
-    _, things, _, places = (cycle(sorted(set(part))) for part in parts)
-    with file.open("w", encoding="utf-8") as out:
-        out.write(json.dumps({**json.loads(header), "entries": size, "counts": {}}) + "\n")
-        for number, entry in zip(range(size), chain(known, cycle(recorded)), strict=False):
-            if number >= len(known):
-                kind, _, state, _ = entry["goal_signature"].split(":")
-                entry |= {"goal_signature": f"{kind}:{next(things)}:{state}:{next(places)}"}
-            out.write(json.dumps({**entry, "id": f"{entry['type']}_{number:07}"}) + "\n")
-
-
-def situations(count: int = 24) -> Iterator[EpisodeState]:
-    """Goals of unseen tasks, each in a state with an empty and with a full hand."""
-    opening = (
-        "You are in the middle of a room. Looking quickly around you, you see a cabinet 1, "
-        "a countertop 1, a fridge 1, a microwave 1, a sinkbasin 1, a desk 1, and a drawer 1.\n\n"
-    )
-    for task in WORLD.tasks("generated_unseen", count):
-        goal, belief = WORLD.parse_goal(task["goal"]), WORLD.first_belief(opening)
-        thing = f"{goal['object']} 1"
-        for action, answer in (
-            ("go to countertop 1", f"On the countertop 1, you see a {thing}."),
-            (f"take {thing} from countertop 1", f"You pick up the {thing} from the countertop 1."),
-        ):
-            belief = WORLD.update_belief(belief, action, answer)
-            sub_goal = WORLD.sub_goal(goal, belief, [])
-            yield EpisodeState(env=WORLD.name, goal=goal, belief=belief, sub_goal=sub_goal)
-
-
-def step_cost(index: MemoryIndex, state: EpisodeState) -> float:
-    """Seconds of one step's retrieval, filter and arbitration."""
-    runtime = cast(Runtime[RunContext], SimpleNamespace(context=CONTEXT, store=None))
-    manual = load_manual(WORLD.name)
-    began = time.perf_counter()
-    moment = GroundingContext(manual, state["goal"], state["sub_goal"], state["belief"])
-    state["recalls"] = list(recall(index, moment, CONTEXT))
-    state["recalls"] = scf(state, runtime)["recalls"]
-    arbitration(state, runtime)
-    return time.perf_counter() - began
-
-
 def bench_prefix(
     steps: int = 12, model: str = "local:smollm2", prompts: dict[str, Any] | None = None
 ) -> Iterator[Measured]:
@@ -325,7 +242,6 @@ def main(words: Sequence[str] | None = None) -> int:
     """Print every part, or the one that is asked for; what cannot be measured is said."""
     parts: dict[str, Callable[[], Iterator[Measured]]] = {
         "engine": bench_engine,
-        "memory": bench_memory,
         "pipeline": bench_pipeline,
         "prefix": bench_prefix,
         "history": bench_history,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -38,46 +36,6 @@ def test_a_step_is_taken_apart_into_langgraph_engine_and_every_stage_visited() -
     assert list(step.figures)[1] == "LangGraph between the stages"
     assert stages == [name for name in STAGES[1:] if name != "action_arbitration"]
     assert all(spent > 0 for spent in step.figures.values())
-
-
-def lines_run(file: Path) -> int:
-    """How much Python a step runs with a memory: the same on every machine, busy or not.
-
-    Lines, each turn of a loop on one line counted: opcodes are not told to the first trace of a
-    process by Python 3.12, nor all of them by 3.13.
-    """
-    index, states = bench.open_memory("alfworld", str(file)), list(bench.situations())
-    for state in states:
-        bench.step_cost(index, state)  # what is kept per goal is there from now on
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        for state in states:
-            bench.step_cost(index, state)
-    finally:
-        sys.settrace(before)
-    return count
-
-
-def test_many_times_the_memories_are_no_more_work_per_step(tmp_path: Path) -> None:
-    work = []
-    for size in (557, 5_570):
-        bench.write_memory(tmp_path / "memory.jsonl", size)
-        work.append(lines_run(tmp_path / "memory.jsonl"))
-    assert 0 < work[1] <= 2 * work[0]
-
-
-def test_a_memory_takes_two_kilobytes_at_most() -> None:
-    steps, entries = bench.bench_memory([557, 5_570], rounds=1)
-    assert list(steps.figures) == list(entries.figures) == ["557 entries", "5,570 entries"]
-    assert 0 < entries.figures["5,570 entries"] < 2048
 
 
 @pytest.mark.engine
