@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rpms.commands.options import EnvOption, JsonOption, limit_option, print_json
+from rpms.commands.help_text import OUTPUT, RUN
+from rpms.commands.options import EnvOption, JsonOption, limit_option, option, print_json
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.output import open_console
 
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 
 def demo(
     env: EnvOption,
-    tasks: Annotated[int, limit_option("How many in the table; else as many as usual.")] = 0,
+    tasks: Annotated[
+        int, limit_option("Run this many tasks for the table; 0 means the usual number.")
+    ] = 0,
     conditions: Annotated[
-        str, typer.Option(help="Which, by comma; else those of the plan 'demo'.")
+        str,
+        option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'."),
     ] = "",
-    out: Annotated[str, typer.Option(help="In here, demo-WORLD is written, each time anew.")] = (
-        "runs"
-    ),
-    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser, too.")] = False,
+    out: Annotated[
+        str, option(OUTPUT, "The folder in which demo-WORLD is written, each time anew.")
+    ] = ("runs"),
+    show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Watch one episode and a table of conditions, by the built-in planner; no key needed.

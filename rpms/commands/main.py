@@ -17,6 +17,7 @@ from rpms.commands.audit import audit
 from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
+from rpms.commands.help_text import App
 from rpms.commands.learn import learn
 from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
@@ -31,17 +32,16 @@ from rpms.vocabulary.safe_text import redact
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-app = typer.Typer(
+app = App(
     name="rpms",
     help="Rules, belief and memory for LLM agents in closed worlds.",
-    no_args_is_help=True,
+    add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
-app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(rules_app, name="rules", help="Check, show, learn and audit the rule manual.")
 app.add_typer(worlds_app, name="worlds")
-app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
-app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
+app.add_typer(models_app, name="models", help="List the models, and fetch weights of local ones.")
+app.add_typer(memory_app, name="memory", help="Count, print and check the entries of a memory.")
 
 
 def _print_version(switched_on: bool) -> None:
@@ -54,7 +54,9 @@ def _print_version(switched_on: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Print it and end."),
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options of every command."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
+from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     EnvOption,
     JsonOption,
     SplitOption,
+    option,
     print_json,
     with_settings,
 )
@@ -44,20 +44,26 @@ def escape(text: str) -> str:
 def run(
     env: EnvOption,
     split: SplitOption = "",
-    task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
+    task: Annotated[
+        str, option(RUN, "The task, by its index in the split, its id, or the end of its id.")
+    ] = "0",
     condition: Annotated[
         str,
-        typer.Option(
-            help=f"{', '.join(map(condition_title, TITLES))}; B+verify is B with a guard."
+        option(
+            RUN,
+            f"The condition: {', '.join(map(condition_title, TITLES))}; D+verify is D with a "
+            "guard.",
         ),
     ] = "D",
     *,
     settings: RunContext,
-    prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
-    memories: Annotated[bool, typer.Option(help="Also show every memory's outcome.")] = False,
+    prompts: Annotated[bool, option(OUTPUT, "Also print every prompt.", "--prompts")] = False,
+    memories: Annotated[
+        bool, option(OUTPUT, "Also print the outcome of every memory.", "--memories")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Play one episode and watch each decision."""
+    """Run one episode and print each decision."""
     from langchain_core.runnables import RunnableLambda
 
     from rpms.graph.build import build_graph

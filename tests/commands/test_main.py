@@ -14,6 +14,7 @@ import typer
 
 from rpms import RunContext
 from rpms.commands import main as cli
+from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.arms import parse_arm
 from rpms.evals.evaluate import as_arms
@@ -53,9 +54,20 @@ def test_every_command_explains_itself(rpms: Rpms) -> None:
         assert "Usage: " in done.out and " ".join(words) in done.out
         described = done.out.split("Usage: ")[1].splitlines()
         assert any(line.strip() for line in described[1:])
+        assert "..." not in done.out.partition("Commands:")[2], "every sentence is whole"
+        assert "range>" not in done.out and "RANGE" not in done.out
     for words in ((), ("rules",)):  # no command at all is a question for help
         done = rpms(*words)
         assert (done.code, done.err) == (0, "") and "Commands:" in done.out
+
+
+def test_the_options_of_an_evaluation_stand_in_groups(rpms: Rpms) -> None:
+    text = rpms("eval", "--help").out
+    groups = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":")]
+    assert tuple(name for name in groups if name in PANELS) == PANELS
+    options: Any = typer.main.get_command(cli.app)
+    for option in options.commands["eval"].params:
+        assert option.help.endswith(".") and option.help[0].isupper(), option.name
 
 
 def test_in_a_process_of_its_own() -> None:
