@@ -84,10 +84,15 @@ def evaluate(
     from rpms.evals.costs import Budget
     from rpms.evals.evaluate import ExecutionOptions
     from rpms.evals.evaluate import evaluate as run_all
+    from rpms.evals.protocol_card import apply_protocol
 
     # What a protocol decides is passed on only if it was typed, be it the default.
+    typed = given(command_line)
     asked = {"split": split, "trials": trials, "repeats": repeats}
-    asked = {name: value for name, value in asked.items() if name in given(command_line)}
+    asked = {name: value for name, value in asked.items() if name in typed}
+    if protocol:
+        values = {name: value for name, value in settings.plain.items() if name in typed}
+        apply_protocol(protocol, settings, env, values)
     selection = TaskSelection(
         env=env, protocol=protocol, limit=limit, spread=spread, tasks=list(listed(tasks)),
         types=list(listed(types)),

@@ -52,8 +52,13 @@ def load_protocols() -> dict[str, NamedProtocol]:
     return protocols
 
 
-def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedProtocol, RunContext]:
-    """A protocol, and the run's settings with those it has; the two must not contradict."""
+def apply_protocol(
+    name: str, base: RunContext, env: str = "", typed: Mapping[str, Any] | None = None
+) -> tuple[NamedProtocol, RunContext]:
+    """A protocol, and the run's settings with those it has; the two must not contradict.
+
+    ``typed`` are settings of the command line: even a default contradicts where it was typed.
+    """
     protocols = load_protocols()
     if name not in protocols:
         raise RpmsError(f"unknown protocol '{name}'; {offer(name, protocols)}")
@@ -62,7 +67,7 @@ def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedPro
         raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
     default = RunContext().plain
     chosen = {name: value for name, value in base.plain.items() if value != default[name]}
-    agree(name, protocol.set, chosen, ablates=protocol.ablates)
+    agree(name, protocol.set, {**chosen, **(typed or {})}, ablates=protocol.ablates)
     return protocol, base.with_(**protocol.set)
 
 

@@ -66,7 +66,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("name", load_protocols())
 def test_every_setting_of_a_protocol_refuses_another_value_be_it_the_default(name: str) -> None:
-    """Whatever is named and contradicts, in Python or typed; nothing is silently played otherwise.
+    """Whatever is typed and contradicts; nothing is silently played otherwise.
 
     An arm may vary what the source itself varies, and nothing else.
     """
@@ -78,7 +78,7 @@ def test_every_setting_of_a_protocol_refuses_another_value_be_it_the_default(nam
         other = next(o for o in others if type(o) is kind and o != value)
         refusal = f"--protocol {name} is played with {setting}={value}, not {other}; "
         with pytest.raises(RpmsError, match=re.escape(refusal)) as caught:
-            apply_protocol(name, RunContext(**{setting: other}))
+            apply_protocol(name, RunContext(**{setting: other}), typed={setting: other})
         assert apply_protocol(name, RunContext(**{setting: value}))[1].plain[setting] == value
         arm, selection = f"own:{setting}={other}", TaskSelection(env=rules.env, protocol=name)
         if setting in rules.ablates:
