@@ -113,7 +113,6 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
             for declared in chosen:
                 if declared.setting.many:
                     typed[declared.name] = ",".join(typed[declared.name] or ())
-            # Only what was typed counts as named, be it the default: a protocol refuses that.
             named = {name: typed[name] for name in given(command_line) if name in typed}
             if LINE in own.parameters:
                 values[LINE] = command_line

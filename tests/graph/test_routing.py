@@ -36,7 +36,8 @@ async def test_a_stage_may_answer_in_any_of_langgraphs_ways(asynchronous: bool) 
         return None
 
     swapped = {"belief_update": belief_update, "goal_retrieval": unchanged, "scf": scf}
-    graph = build_graph({**swapped, "prompt_build": unchanged, "llm_call": unchanged})
+    others = dict.fromkeys(("memory_selection", "prompt_build", "llm_call"), unchanged)
+    graph = build_graph({**swapped, **others})
     if asynchronous:
         stream = graph.astream(TASK, context=RunContext(), stream_mode="updates")
         visited = [name async for update in stream for name in update]
