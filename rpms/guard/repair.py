@@ -19,10 +19,10 @@ from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
     Predicate,
+    argument_names,
     around,
     evaluate,
     is_evidence,
-    named_by,
     parse_predicate,
     unify,
 )
@@ -111,7 +111,7 @@ def repair_call(
     for need in lacking:
         if shown := _shown_by(manual, bindings, need, belief):
             return f"first: {shown}"
-    names = {name: (named_by(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
+    names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
         return ""

@@ -358,14 +358,14 @@ def _evaluate(
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, facts, arguments)
-    choices = [named_by(argument) for argument in arguments]
+    choices = [argument_names(argument) for argument in arguments]
     if not all(choices):
         return values.INVALID
     truths = [_of_names(predicate, belief, facts, names) for names in product(*choices)]
     return False if False in truths else None if None in truths else True
 
 
-def is_open(
+def is_undecided(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Whether nothing known decides it: an answer may still show it."""
@@ -377,13 +377,13 @@ def is_open(
         inner = dict(zip((ARGUMENT,), names, strict=False))
         parts = [[parse_predicate(text) for text in choice] for choice in choices]
         return any(
-            all(evaluate(p, belief, facts, inner) or is_open(p, belief, facts, inner) for p in each)
+            all(evaluate(p, belief, facts, inner) or is_undecided(p, belief, facts, inner) for p in each)
             for each in parts
         )
     return evaluate(predicate, belief, facts, bindings) is None
 
 
-def named_by(value: Any) -> list[str]:
+def argument_names(value: Any) -> list[str]:
     """The names that an argument has; none where it is nothing that could be one."""
     if isinstance(value, str):
         return [value]
@@ -392,7 +392,7 @@ def named_by(value: Any) -> list[str]:
     if isinstance(value, int | float):
         return [str(value)] if values.as_number(value) is not None else []
     if isinstance(value, list | tuple):
-        names = [named_by(item) for item in value]
+        names = [argument_names(item) for item in value]
         return [name for each in names for name in each] if all(names) else []
     return []
 

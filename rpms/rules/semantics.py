@@ -18,7 +18,7 @@ from rpms.rules.predicates import (
     contrary,
     evaluate,
     is_evidence,
-    named_by,
+    argument_names,
     need,
     parse_predicate,
 )
@@ -35,7 +35,7 @@ _SOMEWHERE = ("at", "*")
 _IN_VIEW = ("visible", "*")
 _REVEALING = {"at", "open", "activated", "holding", "in", "changed"}
 
-Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
+Feasibility = Literal["holds", "fails", "unknown", "no_such_action"]
 # The name of a predicate and what it is about.
 Fact = tuple[str, ...]
 
@@ -53,7 +53,7 @@ class Diagnosis(NamedTuple):
         unsure_predicates: likewise for what is unsure.
     """
 
-    verdict: Verdict
+    verdict: Feasibility
     rule: str
     violated: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ def printable(bindings: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call as words; one that was not given is a blank."""
     words: dict[str, Any] = {}
     for parameter, value in bindings.items():
-        names = named_by(value)
+        names = argument_names(value)
         words[parameter] = ", ".join(names) if names else value
         if isinstance(value, Special):
             words[parameter] = f"<{parameter}>"
@@ -273,7 +273,7 @@ def apply_effects(
         if outcome.name == "becomes":
             _set_field(b, outcome, bindings, manual.facts)
             continue
-        names = [named_by(bindings.get(argument, argument)) for argument in outcome.arguments]
+        names = [argument_names(bindings.get(argument, argument)) for argument in outcome.arguments]
         for arguments in product(*names):
             if outcome.name == "changed":
                 b["records"].pop(arguments[0], None)
@@ -287,7 +287,7 @@ def _set_field(
     """``becomes(order.status, cancelled)``: what an answer would say from now on."""
     field, value = map(parse_term, outcome.arguments)
     new = value_of(value, Scope(b, facts.tools, bindings))
-    for name in named_by(bindings.get(field.head, field.head)):
+    for name in argument_names(bindings.get(field.head, field.head)):
         if isinstance(new, Special):
             b["records"].get(name, {}).pop(field.path[-1], None)
         else:
@@ -375,7 +375,7 @@ def forbidding(
             continue
         fits = all(
             any(_fits(manual, pattern, parameter, name, goal)
-                for name in named_by(bindings.get(parameter, "")) or [""])
+                for name in argument_names(bindings.get(parameter, "")) or [""])
             for parameter in pattern.where
         )  # fmt: skip
         yield (

@@ -403,8 +403,12 @@ REASONS: dict[str, tuple[str, ...]] = {
     "the app may not read pictures": ("storage missing",),
     "the MMSC URL is missing": ("mmsc missing",),
 }  # fmt: skip
-PRINCIPLES = {service.because for services in MANUAL.domain.applicable.values() for service in services
-              if "{" not in service.because} - {*REASONS}  # fmt: skip
+PRINCIPLES = {
+    pattern.because
+    for patterns in MANUAL.domain.applicable.values()
+    for pattern in patterns
+    if "{" not in pattern.because
+} - {*REASONS}
 
 
 @kind("offered", r"\d+\. (.+?) \((.+)\)")
