@@ -27,7 +27,7 @@ from rpms.rules.predicates import (
     parse_predicate,
 )
 from rpms.rules.schema import ActionRule, OnViolation
-from rpms.rules.semantics import apply_effects, check_needs, forbidding
+from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
 from rpms.rules.values import ABSENT, plain
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
@@ -198,7 +198,7 @@ def violations(
             for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
                 yield found._replace(reason=f"{found.reason} ({said})") if said else found
     if goal is not None:
-        for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
+        for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
             if hit and pattern.id not in manual.without:
                 yield Violation(pattern.id, pattern.on_violation, "a rule forbids it for this goal")
 

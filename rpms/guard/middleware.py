@@ -47,7 +47,7 @@ from rpms.guard.protected import (
 )
 from rpms.guard.tools import ArgumentIntake, Unknown, compare_tools, is_allowed, name_of
 from rpms.rules import Manual
-from rpms.rules.schema import Enforced
+from rpms.rules.schema import EnforcedRule
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 
@@ -398,7 +398,7 @@ class JudgedGate:
         return answer
 
 
-def _enforced(manual: Manual) -> list[Enforced]:
+def _enforced(manual: Manual) -> list[EnforcedRule]:
     return [*manual.actions, *manual.environment.policy, *manual.forbidden]
 
 

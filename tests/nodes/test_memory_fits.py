@@ -25,7 +25,8 @@ from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.blocks import Blocks, tokens, within_token_budget
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import need, parse_predicate
+from rpms.rules.predicates import parse_predicate
+from rpms.rules.wording import need
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
