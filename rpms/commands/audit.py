@@ -68,12 +68,12 @@ def audit(
     from rpms.envs import get_environment
     from rpms.envs.registry import missing_worlds
     from rpms.guard.audit import audit_conversation, read_messages
-    from rpms.guard.conversation import Conversations
+    from rpms.guard.conversation import ConversationTracker
     from rpms.guard.tools import defaults_of, name_of
     from rpms.vocabulary.errors import RpmsError
 
     world = get_environment(env, playable=False)
-    desk = Conversations.open(world, rules)
+    tracker = ConversationTracker.open(world, rules)
     tools = [] if env in missing_worlds() else world.tools()
     defaults = {name_of(tool): defaults_of(tool) for tool in tools}
     counts = Tally()
@@ -82,7 +82,7 @@ def audit(
             messages = read_messages(conversation.data, conversation.where)
             counts.conversations += 1
             try:
-                for found in audit_conversation(desk, messages, unknown, defaults):
+                for found in audit_conversation(tracker, messages, unknown, defaults):
                     counts.add(found.verdict, found.rule, found.stopped)
                     if as_json:
                         line = {

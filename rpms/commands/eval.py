@@ -152,9 +152,9 @@ def evaluate(
         "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],
         "types": [*listed(types)], "trials": trials, "repeats": repeats,
     }  # fmt: skip
-    # A plan refuses what contradicts it and was typed, be it the default.
-    typed = {name: value for name, value in options.items() if name in given(command_line)}
-    selection, arms = choose_arms(TaskSelection(**typed), settings, conditions, arm or (), plan)
+    typed = given(command_line)
+    tasks_typed = TaskSelection(**{name: options[name] for name in options if name in typed})
+    selection, arms = choose_arms(tasks_typed, settings, conditions, arm or (), plan, typed)
     report = run_all(
         arms, out=out, **{**selection.model_dump(), "env": selection.env or env}, truth=truth,
         cache=not no_cache, show=not as_json,

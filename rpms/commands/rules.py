@@ -55,7 +55,7 @@ def check(
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.tables import Table, count, label
-    from rpms.guard.conversation import Conversations
+    from rpms.guard.conversation import ConversationTracker
     from rpms.guard.examples import example_problems, field_problems
     from rpms.guard.sources import compare_policy
     from rpms.guard.tools import tool_problems
@@ -83,14 +83,14 @@ def check(
             for file, advice in (missing_prompts(world) if ours else ())
         ]
         if not problems:  # with unknown words in it, nothing can be judged by it
-            desk = Conversations.open(world, rules)
+            tracker = ConversationTracker.open(world, rules)
             tools = [*world.tools()]
-            differences = tool_problems(desk.manual, tools) if tools else ()
+            differences = tool_problems(tracker.manual, tools) if tools else ()
             unlike = [("environment", rule, words) for rule, words in differences]
             # Of a tool or an argument that is misspelt, the examples would only say it again.
-            found = unlike or [*field_problems(desk.manual), *example_problems(desk)]
+            found = unlike or [*field_problems(tracker.manual), *example_problems(tracker)]
             problems += find_places(found, world.rules, over=over)
-            cited = compare_policy(desk.manual, text) if policy else None
+            cited = compare_policy(tracker.manual, text) if policy else None
         own = ours and world.name not in BUILT_IN  # our own are played often enough
         if own and not problems:  # with unknown words in its rules nothing can be played
             problems += check_world(world, load_manual(world.name, rules), over)

@@ -13,7 +13,8 @@ from rpms.envs import Environment
 from rpms.prompts.blocks import render_rules
 from rpms.rules import Manual
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS, DecisionPoint, holds
-from rpms.rules.predicates import Predicate, parse_predicate, statement
+from rpms.rules.predicates import Predicate, parse_predicate
+from rpms.rules.wording import statement
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 

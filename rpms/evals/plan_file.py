@@ -130,11 +130,14 @@ def choose_arms(
     conditions: str = "",
     arms: Sequence[str] = (),
     plan: str = "",
+    typed_settings: Collection[str] = (),
 ) -> tuple[TaskSelection, dict[str, Variant]]:
-    """The tasks and arms of a command line; arms that are typed replace those of the plan."""
+    """The tasks and arms of a command line; arms that are typed replace those of the plan.
+
+    A plan contradicts what was typed, even where a typed value is the default.
+    """
     chosen = read_plan(plan) if plan else Plan()
-    defaults = RunContext().plain
-    explicit = {name: value for name, value in base.plain.items() if value != defaults[name]}
+    explicit = {name: base.plain[name] for name in typed_settings if name in base.plain}
     explicit |= typed.model_dump(include=typed.model_fields_set)
     refuse_contradiction(plan, _decided(chosen), explicit, varies=chosen.varies)
     if conditions or arms:

@@ -36,7 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from rpms.rules import Manual, check_action, match_action, spoken_of
+from rpms.rules import Manual, check_action, forbidding_rules, match_action
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, fingerprint
@@ -83,7 +83,7 @@ def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list
     judgements = [StepJudgement(KNOWN_ACTION, "kept")]
     judgements.append(StepJudgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
     hits: dict[str, bool] = {}
-    for rule, hit in spoken_of(manual, proposal, goal):
+    for rule, hit in forbidding_rules(manual, proposal, goal):
         hits[rule] = hits.get(rule, False) or hit
     return [
         *judgements,

@@ -1,8 +1,8 @@
-"""What a tool's answer tells: the belief after a call.
+"""Updates the belief from a tool's answer.
 
-A world may read its answers itself (``read_answer``). Without that they are read by the manual:
-a call that was carried out has its rule's effects, and every object of an answer in JSON that names
-a thing (``records``), or that the rule says is about one (``shows``), is what is known of it.
+A world may read its answers itself (``read_answer``). Otherwise the manual reads them: a call that
+was carried out has its rule's effects, and every JSON object in an answer that names a thing
+(``records``), or that the rule says is about one (``shows``), becomes the record of that thing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from rpms.guard.decision import bind, carry_out, note_call
 from rpms.rules import Manual
-from rpms.rules.predicates import named_by
+from rpms.rules.predicates import argument_names
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -24,7 +24,7 @@ Records = dict[str, dict[str, Any]]
 
 
 class GuardedWorld(Protocol):
-    """What the guard asks of a world: all of it has a default in ``rpms.ToolWorld``."""
+    """The interface that the guard needs of a world; ``rpms.ToolWorld`` has defaults for all."""
 
     name: str
 
@@ -33,19 +33,19 @@ class GuardedWorld(Protocol):
         """The folder with domain.yaml and environment.yaml."""
 
     def first_belief(self, observation: str) -> Belief:
-        """What the user's first message tells."""
+        """The belief after the user's first message."""
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """The goal that a message of the user states."""
 
     def failed(self, observation: str) -> bool:
-        """Whether an answer says that the call was rejected."""
+        """Return whether an answer says that the call was rejected."""
 
     def read_answer(self, belief: Belief, call: Call, answer: str) -> Belief | None:
         """The belief after an answer; None leaves it to the manual."""
 
 
-class PlayedWorld(GuardedWorld, Protocol):
+class TextWorld(GuardedWorld, Protocol):
     """A world whose actions may also be texts."""
 
     def update_belief(self, belief: Belief, action: str, observation: str) -> Belief:
@@ -53,14 +53,14 @@ class PlayedWorld(GuardedWorld, Protocol):
 
 
 def belief_after(
-    world: PlayedWorld, manual: Manual, belief: Belief, turn: Turn | RecordedTurn
+    world: TextWorld, manual: Manual, belief: Belief, turn: Turn | RecordedTurn
 ) -> Belief:
     """The belief after a recorded turn, whose action is a tool call or a text."""
     observation = turn["observation"]
     if "call" not in turn:
         return world.update_belief(belief, turn["action"], observation)
     if turn["failed"] and not world.failed(observation):
-        return belief  # the tool raised an exception: its text tells nothing about the world
+        return belief  # the tool raised an exception: its text says nothing about the world
     return after_answer(manual, world, belief, Call(**turn["call"]), observation)
 
 
@@ -68,14 +68,14 @@ def after_answer(
     manual: Manual, world: GuardedWorld, belief: Belief, call: Call, answer: str
 ) -> Belief:
     """The belief after a call was carried out and answered."""
-    done = not world.failed(answer)
+    succeeded = not world.failed(answer)
     read = world.read_answer(belief, call, answer)
     after = copy_belief(belief if read is None else read)
     if read is not None:
-        if done and call.tool in manual.by_name:
+        if succeeded and call.tool in manual.by_name:
             note_call(call, after)
         return after
-    if done:
+    if succeeded:
         carry_out(manual, call, after)
     for thing, fields in _records(manual, call, answer, belief).items():
         after["records"][thing] = {**after["records"].get(thing, {}), **fields}
@@ -83,41 +83,45 @@ def after_answer(
 
 
 def _records(manual: Manual, call: Call, answer: str, belief: Belief) -> Records:
-    """What an answer says about each thing, field by field."""
+    """The fields that an answer gives for each thing."""
     content: Any = None
     with suppress(ValueError, RecursionError):
         content = json.loads(answer)
-    told: Records = {}
+    records: Records = {}
     rule = manual.by_name.get(call.tool)
     if rule and rule.shows and isinstance(content, dict):
-        for name in named_by(bind(rule, call, belief)[rule.shows]):
-            told[name] = dict(content)
+        for name in argument_names(bind(rule, call, belief)[rule.shows]):
+            records[name] = dict(content)
     for name, fields in _objects(content, manual.environment.records).items():
-        told[name] = {**fields, **told.get(name, {})}
-    return told
+        records[name] = {**fields, **records.get(name, {})}
+    return records
 
 
 def _objects(content: Any, id_fields: list[str]) -> Records:
     """The objects of an answer that name what they are about.
 
     The outer one of two about the same thing counts: an inner one may repeat what a user wrote.
-    Where two side by side differ in a field, that field is not told.
+    Where two of the same depth differ in a field, that field is left out.
     """
-    told: Records = {}
+    records: Records = {}
     level = [content]
     while level:
         found: Records = {}
         differing: set[tuple[str, str]] = set()
         for part in level:
             field = next((f for f in id_fields if isinstance(part, dict) and f in part), None)
-            for name in named_by(part[field]) if field else ():
-                known = found.setdefault(name, {})
-                differing |= {(name, k) for k in known.keys() & part.keys() if known[k] != part[k]}
-                known |= part
+            for name in argument_names(part[field]) if field else ():
+                fields = found.setdefault(name, {})
+                differing |= {
+                    (name, k) for k in fields.keys() & part.keys() if fields[k] != part[k]
+                }
+                fields |= part
         for name, key in differing:
             del found[name][key]
-        told = {name: {**found.get(name, {}), **told.get(name, {})} for name in {**told, **found}}
+        records = {
+            name: {**found.get(name, {}), **records.get(name, {})} for name in {**records, **found}
+        }
         objects = [part.values() for part in level if isinstance(part, dict)]
         lists = [part for part in level if isinstance(part, list)]
         level = [part for parts in (*objects, *lists) for part in parts]
-    return told
+    return records

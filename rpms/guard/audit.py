@@ -1,8 +1,8 @@
-"""Recorded conversations held against a manual: what the guard says of every call in them.
+"""Audits recorded conversations: judges every call in them by a manual.
 
-Conversations have the form of OpenAI's chat messages. They are read and judged by the guard's own
-code, each call by what the agent had seen when it made it. A call that ran has its effects, whether
-or not a rule was against it; one that a guard has stopped has none.
+Conversations have the form of OpenAI's chat messages. The guard's own code judges each call by what
+the agent had seen when it made the call. A call that ran has its effects, whether or not it broke a
+rule; a call that a guard stopped has none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from rpms.guard.conversation import DECISION, Conversations, ConversationState, decision_of
+from rpms.guard.conversation import DECISION, ConversationState, ConversationTracker, decision_of
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume
 from rpms.guard.tools import Unknown, is_allowed
 from rpms.vocabulary.calls import Call
@@ -23,24 +23,24 @@ from rpms.vocabulary.errors import RpmsError
 
 AuditVerdict = Literal["fine", "against", "uninformed"]
 UNREADABLE = "unreadable arguments"
-"""In the place of a rule's id: a model wrote arguments that are no JSON object."""
+"""Instead of a rule's id: the model wrote arguments that are not a JSON object."""
 LOOP = "loop"
-"""In the place of a rule's id: ``LoopGuard`` stopped the call."""
+"""Instead of a rule's id: ``LoopGuard`` stopped the call."""
 NOT_TOLD = "the log does not tell whether a person allowed it"
 ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
 Defaults = Mapping[str, Mapping[str, Any]]
 
 
 class AuditedCall(NamedTuple):
-    """A call of a conversation, and what the manual says of it.
+    """A call of a conversation with the manual's verdict.
 
     Attributes:
         number: which call of the conversation it is, from 0.
         call: the tool and its arguments.
         verdict: ``uninformed`` where nothing that the agent had seen decides the rule.
-        rule: the id of the rule that it is against; empty if none.
+        rule: the id of the rule that it violates; empty if none.
         reason: why, as a clause about "it".
-        stopped: a guard answered in the tool's place, so that nothing was broken.
+        stopped: a guard answered instead of the tool, so no rule was broken.
     """
 
     number: int
@@ -52,191 +52,194 @@ class AuditedCall(NamedTuple):
 
 
 def audit_conversation(
-    desk: Conversations,
+    tracker: ConversationTracker,
     messages: Sequence[AnyMessage],
     unknown: Unknown = "refuse",
     defaults: Defaults = MappingProxyType({}),
 ) -> Iterator[AuditedCall]:
-    """Judge every call of a conversation, those of one reply one after the other.
+    """Judge every call of a conversation, in order.
 
     Args:
-        desk: the world and its manual.
+        tracker: the world and its manual.
         messages: the conversation, as ``read_messages`` gives it.
         unknown: tools that need no rule, as for ``RulesGuard``.
         defaults: the values of the arguments that calls of a tool leave out.
     """
-    memory, unread, number = desk.begin(), 0, 0
-    for place, reply in enumerate(messages):
+    conversation, unread, number = tracker.begin(), 0, 0
+    for index, reply in enumerate(messages):
         if not isinstance(reply, AIMessage) or not reply.tool_calls:
             continue
-        answers = _answers(messages, place)
-        memory, unread = desk.read(memory, messages[unread:place]), place
+        answers = _answers(messages, index)
+        conversation, unread = tracker.read(conversation, messages[unread:index]), index
         running: list[Call] = []
         for position, answer in enumerate(answers):
-            asked = reply.tool_calls[position]
+            requested = reply.tool_calls[position]
             decision = decision_of(answer) if answer else {}
-            call = Call(asked["name"], asked["args"])
-            if decision.get("call"):  # as it was carried out; a person may have changed it
+            call = Call(requested["name"], requested["args"])
+            if decision.get("call"):  # a person may have changed it
                 call = Call(**decision["call"])
-            judged = Call(call.tool, {**defaults.get(call.tool, {}), **call.arguments})
+            full_call = Call(call.tool, {**defaults.get(call.tool, {}), **call.arguments})
             if position in reply.response_metadata.get(UNREADABLE, ()):
                 yield AuditedCall(number, call, "against", UNREADABLE, "they are no JSON object")
             elif decision.get("ran") is False:
                 reason = f"stopped by the guard: {decision['reason']}"
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
-                found = _judge(desk, memory, judged, running, unknown, bool(decision))
-                yield AuditedCall(number, call, *found)
-                running.append(judged)
+                finding = _judge(tracker, conversation, full_call, running, unknown, bool(decision))
+                yield AuditedCall(number, call, *finding)
+                running.append(full_call)
             number += 1
 
 
-def _answers(messages: Sequence[AnyMessage], place: int) -> list[ToolMessage | None]:
-    """The answer to each call of a reply, with what is known of how the call ended."""
-    reply = messages[place]
+def _answers(messages: Sequence[AnyMessage], index: int) -> list[ToolMessage | None]:
+    """The answer to each call of a reply; how the call ended is noted in its metadata."""
+    reply = messages[index]
     assert isinstance(reply, AIMessage)
     answers: list[ToolMessage | None] = [None] * len(reply.tool_calls)
-    places: dict[str, list[int]] = {}  # a model may give two calls the same id
+    positions: dict[str, list[int]] = {}  # a model may give two calls the same id
     for position, call in enumerate(reply.tool_calls):
-        places.setdefault(call["id"] or "", []).append(position)
-    for message in messages[place + 1 :]:
+        positions.setdefault(call["id"] or "", []).append(position)
+    for message in messages[index + 1 :]:
         if isinstance(message, AIMessage):
             break
-        if isinstance(message, ToolMessage) and places.get(message.tool_call_id):
-            position = places[message.tool_call_id].pop(0)
+        if isinstance(message, ToolMessage) and positions.get(message.tool_call_id):
+            position = positions[message.tool_call_id].pop(0)
             answers[position] = message
             tool = re.escape(reply.tool_calls[position]["name"])
             refusal = rf"{tool}\(.*?\) was not carried out(?: \[([^\]]+)\])?: (.*)"
             if stopped := re.fullmatch(refusal, message.text, re.DOTALL):
-                told = {"rule": stopped[1] or LOOP, "reason": stopped[2], "ran": False}
-                message.response_metadata[DECISION] = {**told, **decision_of(message)}
+                refusal_note = {"rule": stopped[1] or LOOP, "reason": stopped[2], "ran": False}
+                message.response_metadata[DECISION] = {**refusal_note, **decision_of(message)}
             elif position in reply.response_metadata.get(UNREADABLE, ()):
                 message.response_metadata[DECISION] = {"ran": False}
     return answers
 
 
 def _judge(
-    desk: Conversations,
-    memory: ConversationState,
+    tracker: ConversationTracker,
+    conversation: ConversationState,
     call: Call,
     running: Sequence[Call],
     unknown: Unknown,
     guarded: bool,
 ) -> tuple[AuditVerdict, str, str]:
-    """Of several rules, one that the call is against counts before one that nothing decides."""
-    if call.tool not in desk.manual.by_name and is_allowed(call.tool, unknown):
+    """Judge one call; a rule that it violates outranks one that nothing decides."""
+    if call.tool not in tracker.manual.by_name and is_allowed(call.tool, unknown):
         return "fine", "", ""
-    first: Judgement | None = None
-    for judgement in _judgements(desk, memory, call, running):
-        if judgement.verdict == "ask" and guarded:  # a guard that let it run has asked a person
+    worst: Judgement | None = None
+    for judgement in _judgements(tracker, conversation, call, running):
+        if judgement.verdict == "ask" and guarded:  # the guard let it run, so a person allowed it
             continue
-        first = judgement if first is None or not judgement.uninformed else first
+        worst = judgement if worst is None or not judgement.uninformed else worst
         if not judgement.uninformed:
             break
-    if first is None:
+    if worst is None:
         return "fine", "", ""
-    reason = f"{first.reason}; {NOT_TOLD}" if first.verdict == "ask" else first.reason
-    return "uninformed" if first.uninformed else "against", first.rule, reason
+    reason = f"{worst.reason}; {NOT_TOLD}" if worst.verdict == "ask" else worst.reason
+    return "uninformed" if worst.uninformed else "against", worst.rule, reason
 
 
 def _judgements(
-    desk: Conversations, memory: ConversationState, call: Call, running: Sequence[Call]
+    tracker: ConversationTracker,
+    conversation: ConversationState,
+    call: Call,
+    running: Sequence[Call],
 ) -> Iterator[Judgement]:
-    """What each rule that a call is against makes of it, the strictest first."""
-    states: list[tuple[ConversationState, Sequence[Call]]] = [(memory, running)]
-    if running:  # they have run, so that it is also judged as if that were seen
-        later = assume(desk.manual, running, memory["belief"])
-        states.append(({**memory, "belief": later}, ()))
-    for state, beside in states:
-        passed = set[str]()
-        while (judgement := desk.judge(state, call, beside, passed)).rule not in {"", *passed}:
+    """The judgement of each rule that a call violates, strictest first."""
+    states: list[tuple[ConversationState, Sequence[Call]]] = [(conversation, running)]
+    if running:  # they have run, so their effects may count as well
+        later = assume(tracker.manual, running, conversation["belief"])
+        states.append(({**conversation, "belief": later}, ()))
+    for state, parallel in states:
+        seen = set[str]()
+        while (judgement := tracker.judge(state, call, parallel, seen)).rule not in {"", *seen}:
             if judgement.rule == GUARD_FAILED:
                 raise RpmsError(judgement.reason)
-            passed.add(judgement.rule)
+            seen.add(judgement.rule)
             yield judgement
 
 
 def read_messages(conversation: object, where: str) -> list[AnyMessage]:
-    """The messages of a conversation in OpenAI's form; ``where`` it stands is in every error."""
+    """Read a conversation in OpenAI's form; errors name ``where`` it stands."""
     listed = conversation.get("messages") if isinstance(conversation, Mapping) else None
     if not isinstance(listed, list):
         raise RpmsError(f"{where}: no conversation; a line is one JSON object with 'messages'")
-    return [_read(message, place, where) for place, message in enumerate(listed)]
+    return [_read(message, index, where) for index, message in enumerate(listed)]
 
 
-def _read(message: object, place: int, where: str) -> AnyMessage:
-    where = f"{where}: message {place}"
+def _read(message: object, index: int, where: str) -> AnyMessage:
+    where = f"{where}: message {index}"
     if not isinstance(message, Mapping):
         raise RpmsError(f"{where}: no JSON object")
-    role, text, name = message.get("role"), _text(message.get("content")), str(place)
+    role, text, message_id = message.get("role"), _text(message.get("content")), str(index)
     if role in ("system", "developer"):
-        return SystemMessage(text, id=name)
+        return SystemMessage(text, id=message_id)
     if role == "user":
-        return HumanMessage(text, id=name)
+        return HumanMessage(text, id=message_id)
     if role == "assistant":
-        return _read_reply(message, text, name, where)
+        return _read_reply(message, text, message_id, where)
     if role in ("tool", "function"):
         status: Any = "error" if message.get("status") == "error" else "success"
-        noted = {DECISION: _decision(message["rpms"], where)} if message.get("rpms") else {}
+        metadata = {DECISION: _decision(message["rpms"], where)} if message.get("rpms") else {}
         call_id = str(message.get("tool_call_id") or "")
         return ToolMessage(
-            text, id=name, tool_call_id=call_id, status=status, response_metadata=noted
+            text, id=message_id, tool_call_id=call_id, status=status, response_metadata=metadata
         )
-    known = "system, developer, user, assistant, tool"
-    raise RpmsError(f"{where}: unknown role {json.dumps(role)}; choose from {known}")
+    roles = "system, developer, user, assistant, tool"
+    raise RpmsError(f"{where}: unknown role {json.dumps(role)}; choose from {roles}")
 
 
 def _decision(written: object, where: str) -> dict[str, Any]:
-    """What the guard decided, as ``write_messages`` keeps it."""
+    """Read a decision of the guard as ``write_messages`` writes it."""
     decision = _arguments(written) or {}
     call = decision.get("call")
-    whole = call is None or (isinstance(call, Mapping) and {*call} == {*Call._fields})
-    if not whole or not {"ran", "rule", "reason"} <= {*decision}:
+    complete = call is None or (isinstance(call, Mapping) and {*call} == {*Call._fields})
+    if not complete or not {"ran", "rule", "reason"} <= {*decision}:
         raise RpmsError(f"{where}: 'rpms' is not what rpms.middleware.Recorder writes")
     return decision
 
 
 def _text(content: object) -> str:
-    """Text, or the text of its parts."""
+    """The text, or the joined text of its parts."""
     if isinstance(content, list):
         parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
         return "".join(part for part in parts if isinstance(part, str))
     return content if isinstance(content, str) else ""
 
 
-def _read_reply(message: Mapping[str, Any], text: str, name: str, where: str) -> AIMessage:
+def _read_reply(message: Mapping[str, Any], text: str, message_id: str, where: str) -> AIMessage:
     listed = message.get("tool_calls") or []
-    if message.get("function_call"):  # as OpenAI wrote a call before there were several
+    if message.get("function_call"):  # OpenAI's older form, for one call
         listed = [{"function": message["function_call"]}]
     calls: list[Any] = []
     unreadable: list[int] = []
-    for place, call in enumerate(listed if isinstance(listed, list) else [listed]):
+    for index, call in enumerate(listed if isinstance(listed, list) else [listed]):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise RpmsError(f"{where}: tool call {place} has no function with a name")
+            raise RpmsError(f"{where}: tool call {index} has no function with a name")
         arguments = _arguments(function.get("arguments"))
         if arguments is None:
-            unreadable.append(place)
+            unreadable.append(index)
         calls.append(
             {"name": function["name"], "args": arguments or {}, "id": str(call.get("id") or "")}
         )
-    noted = {UNREADABLE: unreadable} if unreadable else {}
-    return AIMessage(text, id=name, tool_calls=calls, response_metadata=noted)
+    metadata = {UNREADABLE: unreadable} if unreadable else {}
+    return AIMessage(text, id=message_id, tool_calls=calls, response_metadata=metadata)
 
 
-def _arguments(given: object) -> dict[str, Any] | None:
-    """The arguments of a call; None where they are no object."""
-    if given is None or given == "":
+def _arguments(written: object) -> dict[str, Any] | None:
+    """The arguments of a call; None if they are not an object."""
+    if written is None or written == "":
         return {}
     try:
-        found = json.loads(given) if isinstance(given, str) else given
+        parsed = json.loads(written) if isinstance(written, str) else written
     except (ValueError, RecursionError):
         return None
-    return dict(found) if isinstance(found, Mapping) else None
+    return dict(parsed) if isinstance(parsed, Mapping) else None
 
 
 def write_messages(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """A conversation in OpenAI's form, with what the guard decided about each call."""
+    """A conversation in OpenAI's form, with the guard's decision about each call."""
     written: list[dict[str, Any]] = []
     for message in messages:
         entry = {"role": ROLES.get(message.type, message.type), "content": message.text}

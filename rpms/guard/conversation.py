@@ -1,7 +1,7 @@
-"""What a guard knows of a conversation: the goal, and a belief from the tools' own answers.
+"""Tracks a conversation for the guard: the goal, and a belief from the tools' answers.
 
-Everything is read from the messages, once each. A message of the user may change the goal; the
-belief stays. An answer of the guard itself tells nothing about the world.
+Each message is read once. A message of the user may change the goal; the belief stays. An answer
+that the guard wrote says nothing about the world.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 
 DECISION = "rpms"
-"""Where a tool message carries what the guard decided about its call; no provider is sent that."""
+"""The key of the guard's decision in a tool message's metadata, which no provider is sent."""
 FAILED = "if the call that failed took effect all the same"
 BESIDE = "once the calls before it in this reply have taken effect"
 
 
 class ConversationState(TypedDict):
-    """What is known of a conversation so far.
+    """The guard's knowledge of one conversation.
 
     Attributes:
-        belief: what the answers have shown.
-        worst: the same if every call that ended in an exception took effect; None if none did.
+        belief: what the tools' answers have shown.
+        worst: the belief if every call that raised took effect; None if none raised.
         goal: what the user wants; None before the first message that states it.
-        read: the ids of the messages that are in it.
+        read: the ids of the messages that were read.
         open: the calls of the last reply; one whose answer never comes may have taken effect.
         reply: the id of that reply.
         broken: why an answer could not be read; from then on every call is refused.
@@ -52,188 +52,182 @@ class ConversationState(TypedDict):
     broken: str
 
 
-class Conversations(NamedTuple):
-    """A world and its manual: all that reading a conversation and judging its calls needs."""
+class ConversationTracker(NamedTuple):
+    """Reads the messages of conversations and judges their calls, by a world and its manual."""
 
     world: GuardedWorld
     manual: Manual
 
     @classmethod
-    def open(cls, world: GuardedWorld, rules: str | Path = "") -> Conversations:
-        """A world with its manual, over which a folder of ``rules`` may be laid."""
-        own, over = Path(world.rules), Path(rules) if rules else None
-        manual = read_manual(own)
-        return cls(world, sound_manual(overlay(manual, over) if over else manual, own, over))
+    def open(cls, world: GuardedWorld, rules: str | Path = "") -> ConversationTracker:
+        """Load the world's manual, overlaid with a folder of ``rules`` if one is given."""
+        folder, over = Path(world.rules), Path(rules) if rules else None
+        manual = read_manual(folder)
+        return cls(world, sound_manual(overlay(manual, over) if over else manual, folder, over))
 
     def begin(self) -> ConversationState:
-        """Nothing was said yet."""
         return ConversationState(
             belief=empty_belief(), worst=None, goal=None, read=[], open=[], reply="", broken=""
         )
 
     def read(
         self,
-        memory: ConversationState,
+        state: ConversationState,
         messages: Sequence[AnyMessage],
         taken: Collection[tuple[str, str]] = (),
     ) -> ConversationState:
-        """The memory with every message that is not in it yet.
+        """Read the messages that the state does not include yet.
 
-        Answers to calls that were ``taken``, by the reply's id and their own, are in it already.
-        The calls of a reply ran side by side: what one of them has looked up may be older than
-        what another has changed, so that changes are read last.
+        ``taken`` holds calls whose answers were read already, as pairs of reply id and call id.
+        The calls of a reply ran in parallel: one may have looked up what another changed later.
+        So the answers of calls that change something are read last.
         """
-        done, reply = {*memory["read"]}, memory.get("reply", "")
-        # Where the last reply was removed, its calls are still known, and answers may be left.
-        calls = {str(call["id"]): [call] for call in memory.get("open", [])}
+        done, reply = {*state["read"]}, state.get("reply", "")
+        # The last reply may have been removed from the messages while its answers are still there.
+        calls = {str(call["id"]): [call] for call in state.get("open", [])}
         changes: list[tuple[str, Call, ToolMessage]] = []
         for place, message in enumerate(messages):
             if isinstance(message, AIMessage):
-                memory, changes = self._take_changes(memory, changes), []
+                state, changes = self._take_changes(state, changes), []
                 calls, reply = calls_by_id(message), message.id or str(place)
-            known = message.id or f"{place}:{message.type}"
+            message_id = message.id or f"{place}:{message.type}"
             answered = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
             call = answered.pop(0) if answered else None
-            if known in done or (call and (reply, str(call["id"])) in taken):
+            if message_id in done or (call and (reply, str(call["id"])) in taken):
                 continue
             if isinstance(message, HumanMessage):
-                memory = self._hear(memory, message.text)
+                state = self._hear(state, message.text)
             elif isinstance(message, ToolMessage) and call is not None:
-                due = [each for each in memory.get("open", []) if each["id"] != call["id"]]
-                memory = {**memory, "open": due}
+                due = [each for each in state.get("open", []) if each["id"] != call["id"]]
+                state = {**state, "open": due}
                 if self.changes(call["name"]):
-                    changes.append((known, as_call(call), message))
+                    changes.append((message_id, as_call(call), message))
                     continue
-                memory = self.take(memory, as_call(call), message)
+                state = self.take(state, as_call(call), message)
             else:
                 continue
-            memory = {**memory, "read": [*memory["read"], known]}
-        return self._take_changes(memory, changes)
+            state = {**state, "read": [*state["read"], message_id]}
+        return self._take_changes(state, changes)
 
     def changes(self, tool: str) -> bool:
-        """Whether a tool has effects that the manual knows."""
+        """Return whether the manual lists effects of a tool."""
         rule = self.manual.by_name.get(tool)
         return rule is not None and bool(rule.outcomes)
 
     def _take_changes(
-        self, memory: ConversationState, changes: Sequence[tuple[str, Call, ToolMessage]]
+        self, state: ConversationState, changes: Sequence[tuple[str, Call, ToolMessage]]
     ) -> ConversationState:
-        for known, call, answer in changes:
-            memory = {**self.take(memory, call, answer), "read": [*memory["read"], known]}
+        for message_id, call, answer in changes:
+            state = {**self.take(state, call, answer), "read": [*state["read"], message_id]}
         ran = [carried_out(call, answer) for _, call, answer in reversed(changes)]
-        if len(again := [*filter(None, ran)]) > 1:  # in which order nobody knows
-            memory = self.redo(memory, again)
-        return memory
+        if len(executed := [*filter(None, ran)]) > 1:  # their order is unknown
+            state = self.redo(state, executed)
+        return state
 
-    def redo(self, memory: ConversationState, calls: Sequence[Call]) -> ConversationState:
-        """The memory if these calls, which are in it already, were the last to take effect."""
-        again = assume(self.manual, calls, memory["worst"] or memory["belief"])
-        again["calls"] = (memory["worst"] or memory["belief"])["calls"]
-        return {**memory, "worst": None if again == memory["belief"] else again}
+    def redo(self, state: ConversationState, calls: Sequence[Call]) -> ConversationState:
+        """The state if these calls, which were read already, took effect last."""
+        latest = assume(self.manual, calls, state["worst"] or state["belief"])
+        latest["calls"] = (state["worst"] or state["belief"])["calls"]
+        return {**state, "worst": None if latest == state["belief"] else latest}
 
     def settle(
-        self, memory: ConversationState, besides: Sequence[tuple[str, Call]] = ()
+        self, state: ConversationState, besides: Sequence[tuple[str, Call]] = ()
     ) -> ConversationState:
-        """The memory once a reply is over: answers may have been removed before they were read.
+        """Close a reply: a call whose answer was never read may have taken effect.
 
-        Calls that were carried out ``besides``, each with its id, have no answers.
+        ``besides`` holds further calls that were carried out without an answer, with their ids.
         """
-        known = {name for name, _ in besides}
-        lost = [as_call(call) for call in memory.get("open", []) if call["id"] not in known]
+        repeated_ids = {call_id for call_id, _ in besides}
+        lost = [as_call(call) for call in state.get("open", []) if call["id"] not in repeated_ids]
         lost += [call for _, call in besides]
-        worst = memory["worst"]
+        worst = state["worst"]
         if lost:
-            worst = assume(self.manual, lost, worst or memory["belief"])
-        return {**memory, "worst": worst, "open": []}
+            worst = assume(self.manual, lost, worst or state["belief"])
+        return {**state, "worst": worst, "open": []}
 
-    def _hear(self, memory: ConversationState, text: str) -> ConversationState:
-        """What a message says that does not state a goal is left to the agent."""
-        belief, goal = memory["belief"], memory["goal"]
+    def _hear(self, state: ConversationState, text: str) -> ConversationState:
+        """Read a message of the user; one that states no goal changes nothing."""
+        belief, goal = state["belief"], state["goal"]
         try:
-            if goal is None and not memory["read"]:
+            if goal is None and not state["read"]:
                 belief = self.world.first_belief(text)
             with suppress(RpmsError):
                 goal = self.world.parse_goal(text)
         except Exception as error:
-            return _broken(memory, "a message", error)
-        return {**memory, "belief": belief, "goal": goal}
+            return _broken(state, "a message", error)
+        return {**state, "belief": belief, "goal": goal}
 
-    def take(self, memory: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
-        """The memory after an answer; one that cannot be read breaks it."""
+    def take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
+        """Read an answer; one that cannot be read marks the state as broken."""
         try:
-            return self._take(memory, call, answer)
+            return self._take(state, call, answer)
         except Exception as error:
-            return _broken(memory, f"the answer of {call.tool}", error)
+            return _broken(state, f"the answer of {call.tool}", error)
 
-    def _take(
-        self, memory: ConversationState, call: Call, answer: ToolMessage
-    ) -> ConversationState:
-        """A call that ended in an exception may have taken effect all the same.
-
-        Only an answer that tells otherwise ends that doubt.
-        """
+    def _take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
+        """A call that raised may have taken effect, until an answer shows otherwise."""
         if besides := [Call(**each) for each in decision_of(answer).get("besides", ())]:
-            started = memory["worst"] or memory["belief"]
-            memory = {**memory, "worst": assume(self.manual, besides, started)}
+            start = state["worst"] or state["belief"]
+            state = {**state, "worst": assume(self.manual, besides, start)}
         ran = carried_out(call, answer)
         if ran is None:
-            return memory
-        belief, worst = memory["belief"], memory["worst"]
+            return state
+        belief, worst = state["belief"], state["worst"]
         if answer.status == "error":
-            return {**memory, "worst": assume(self.manual, [ran], worst or belief)}
+            return {**state, "worst": assume(self.manual, [ran], worst or belief)}
         belief = after_answer(self.manual, self.world, belief, ran, answer.text)
         if worst is not None:
             worst = after_answer(self.manual, self.world, worst, ran, answer.text)
             worst = None if worst == belief else worst
-        return {**memory, "belief": belief, "worst": worst}
+        return {**state, "belief": belief, "worst": worst}
 
     def judge(
         self,
-        memory: ConversationState,
+        state: ConversationState,
         call: Call,
         running: Sequence[Call] = (),
         allowed: Collection[str] = (),
     ) -> Judgement:
-        """Decide about a call, whether or not others that are running have taken effect by then."""
-        if memory["broken"]:
-            return Judgement("refuse", GUARD_FAILED, memory["broken"])
+        """Decide about a call; it must be right with and without the effects of ``running``."""
+        if state["broken"]:
+            return Judgement("refuse", GUARD_FAILED, state["broken"])
         possible: dict[str, Belief] = {}
-        if memory["worst"] is not None:
-            possible[FAILED] = memory["worst"]
-        believed, goal = memory["worst"] or memory["belief"], memory["goal"]
+        if state["worst"] is not None:
+            possible[FAILED] = state["worst"]
+        base, goal = state["worst"] or state["belief"], state["goal"]
         if running:
-            possible[BESIDE] = assume(self.manual, running, believed)
-        judgement = judge(self.manual, call, memory["belief"], goal, possible, allowed)
+            possible[BESIDE] = assume(self.manual, running, base)
+        judgement = judge(self.manual, call, state["belief"], goal, possible, allowed)
         if judgement.verdict == "refuse":
             return judgement
-        for other in running:  # which may come after this one: nobody knows the order
+        for other in running:  # the order is unknown: each may run after this call
             rest = [each for each in running if each is not other]
-            later = assume(self.manual, [*rest, call], believed)
-            against = judge(self.manual, other, later, goal)
-            if against.verdict == "refuse" and other.tool in self.manual.by_name:
-                reason = f"{other} of the same reply may run after it, and then {against.reason}"
-                return Judgement("refuse", against.rule, reason)
+            later = assume(self.manual, [*rest, call], base)
+            conflict = judge(self.manual, other, later, goal)
+            if conflict.verdict == "refuse" and other.tool in self.manual.by_name:
+                reason = f"{other} of the same reply may run after it, and then {conflict.reason}"
+                return Judgement("refuse", conflict.rule, reason)
         return judgement
 
-    def passing(self, memory: ConversationState, calls: Iterable[Call]) -> list[Call]:
-        """Those of a reply's calls that are not refused, each judged after the ones before it."""
+    def passing(self, state: ConversationState, calls: Iterable[Call]) -> list[Call]:
+        """The calls of a reply that are not refused, each judged after the ones before it."""
         running: list[Call] = []
         for call in calls:
-            if self.judge(memory, call, running).verdict != "refuse":
+            if self.judge(state, call, running).verdict != "refuse":
                 running.append(call)
         return running
 
 
-def _broken(memory: ConversationState, what: str, error: Exception) -> ConversationState:
-    """A world's own code may raise anything: from then on nothing is certain."""
+def _broken(state: ConversationState, what: str, error: Exception) -> ConversationState:
+    """Mark a state as broken: the world's own code may raise anything."""
     reason = f"{what} could not be read ({type(error).__name__}: {error})"
-    return {**memory, "broken": reason}
+    return {**state, "broken": reason}
 
 
 def carried_out(call: Call, answer: ToolMessage) -> Call | None:
-    """The call that an answer is about as it reached the tool; None if it did not.
+    """The call as it reached the tool, which a person or a middleware may have changed.
 
-    A person or another middleware may have changed it.
+    None if it did not reach the tool.
     """
     decision = decision_of(answer)
     if decision.get("ran") is False:
@@ -242,12 +236,12 @@ def carried_out(call: Call, answer: ToolMessage) -> Call | None:
 
 
 def decision_of(message: AnyMessage) -> Mapping[str, Any]:
-    """What the guard decided about the call that a message answers; empty if it did not."""
+    """The guard's decision about the call that a message answers; empty if there is none."""
     return cast(Mapping[str, Any], getattr(message, "response_metadata", {}).get(DECISION) or {})
 
 
 def as_call(call: Mapping[str, Any]) -> Call:
-    """A tool call of LangChain's as ours."""
+    """Convert a tool call of LangChain."""
     return Call(str(call["name"]), dict(call["args"]))
 
 

@@ -22,19 +22,19 @@ from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
     evaluate,
-    is_open,
+    is_undecided,
     may_hold,
     parse_predicate,
 )
 from rpms.rules.schema import ActionRule, OnViolation
-from rpms.rules.semantics import apply_effects, check_needs, forbidding
+from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
 from rpms.rules.values import ABSENT, plain
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import offer
 
-Verdict = Literal["allow", "warn", "ask", "refuse"]
+CallVerdict = Literal["allow", "warn", "ask", "refuse"]
 UNKNOWN_TOOL, UNKNOWN_ARGUMENT, GUARD_FAILED = "unknown tool", "unknown argument", "guard"
 """In the place of a rule's id, where no rule of the manual is the reason."""
 
@@ -50,7 +50,7 @@ class Judgement(NamedTuple):
         uninformed: nothing known contradicts the rule; only the evidence for it is missing.
     """
 
-    verdict: Verdict
+    verdict: CallVerdict
     rule: str = ""
     reason: str = ""
     repair: str = ""
@@ -65,7 +65,7 @@ class Judgement(NamedTuple):
 
 def stricter(one: Judgement, other: Judgement) -> Judgement:
     """Of two judgements the one that lets less pass; the first where they are equal."""
-    order: tuple[Verdict, ...] = ("refuse", "ask", "warn", "allow")
+    order: tuple[CallVerdict, ...] = ("refuse", "ask", "warn", "allow")
     return min(one, other, key=lambda judgement: order.index(judgement.verdict))
 
 
@@ -198,7 +198,7 @@ def violations(
             for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
                 yield found._replace(reason=f"{found.reason} ({said})") if said else found
     if goal is not None:
-        for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
+        for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
             if hit and pattern.id not in manual.without:
                 yield Violation(pattern.id, pattern.on_violation, "a rule forbids it for this goal")
 
@@ -225,7 +225,7 @@ def _unmet(
     if diagnosis.violated:
         lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
         uninformed = not any(_undone(manual, each) for each in lacking) and all(
-            is_open(each, belief, manual.facts, bindings) for each in lacking
+            is_undecided(each, belief, manual.facts, bindings) for each in lacking
         )
         yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
 

@@ -1,4 +1,4 @@
-"""The examples of a manual's rules, run: each call comes out as the rule says, or is a problem."""
+"""Runs the examples of a manual's rules and reports those that do not come out as written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from rpms.guard.conversation import Conversations, ConversationState
+from rpms.guard.conversation import ConversationState, ConversationTracker
 from rpms.guard.decision import bind
 from rpms.rules import Manual
 from rpms.rules.check import Problem
@@ -22,42 +22,45 @@ from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
 UNTESTED = ("becomes", "changed")
-"""Effects that no condition is true by."""
-EnforcedRule = ActionRule | PolicyRule | Forbidden
+"""Effects that make no condition true, so they cannot be checked."""
+RuleWithExamples = ActionRule | PolicyRule | Forbidden
 
 
-def example_problems(desk: Conversations) -> Iterator[Problem]:
-    """Every example that does not come out as it says.
+def example_problems(tracker: ConversationTracker) -> Iterator[Problem]:
+    """Every example that does not come out as written.
 
-    It is judged by the rule that it stands in, whatever others say: a new rule does not break the
-    examples of those before it.
+    An example is judged by its own rule alone, so that a new rule does not break older examples.
     """
-    manual = desk.manual
-    enforced: list[EnforcedRule] = [*manual.actions, *manual.environment.policy, *manual.forbidden]
+    manual = tracker.manual
+    enforced: list[RuleWithExamples] = [
+        *manual.actions,
+        *manual.environment.policy,
+        *manual.forbidden,
+    ]
     for rule in enforced:
         others = {other.id for other in enforced} - {rule.id}
         for kind, examples in (("allowed", rule.allowed), ("refused", rule.refused)):
             for number, example in enumerate(examples, start=1):
-                if problem := _run(desk, rule, example, others, kind == "refused"):
+                if problem := _run(tracker, rule, example, others, kind == "refused"):
                     yield "environment", rule.id, f"example {number} of '{kind}': {problem}"
 
 
 def field_problems(manual: Manual) -> Iterator[Problem]:
-    """Fields in conditions that are nearly one of the examples' answers: most likely misspelt."""
+    """Fields in conditions that resemble a field of the examples: probably misspelt."""
     environment = manual.environment
     rules = [*manual.actions, *environment.policy, *manual.forbidden]
     examples = [example for rule in rules for example in (*rule.allowed, *rule.refused)]
-    known = {*_keys([past.answer for example in examples for past in example.after])}
-    known |= {*_keys([example.arguments for example in examples])}
+    fields = {*_keys([past.answer for example in examples for past in example.after])}
+    fields |= {*_keys([example.arguments for example in examples])}
     for field in environment.records:
-        if near := _slip(field, known):
+        if near := _suggestion(field, fields):
             yield "environment", "records", f"no example answer has the field '{field}'; {near}"
     for demand in environment.policy:
         for condition in (*demand.conditions, *demand.demands):
             for term in map(parse_term, condition.arguments):
                 parts = [part for each in (term, *term.inner) for part in each.path]
                 for field in parts:
-                    if near := _slip(field, known):
+                    if near := _suggestion(field, fields):
                         problem = f"no example answer has the field '{field}' of '{condition}'"
                         yield "environment", demand.id, f"{problem}; {near}"
 
@@ -70,15 +73,19 @@ def _keys(data: Any) -> Iterator[str]:
         yield from _keys(part)
 
 
-def _slip(field: str, known: Collection[str]) -> str:
-    near = nearest(field, known, ALIKE) if field not in known else []
+def _suggestion(field: str, fields: Collection[str]) -> str:
+    near = nearest(field, fields, ALIKE) if field not in fields else []
     return f"did you mean '{near[0]}'?" if near else ""
 
 
 def _run(
-    desk: Conversations, rule: EnforcedRule, example: Example, others: set[str], refused: bool
+    tracker: ConversationTracker,
+    rule: RuleWithExamples,
+    example: Example,
+    others: set[str],
+    refused: bool,
 ) -> str:
-    """What is wrong with an example."""
+    """Return what is wrong with an example; empty if nothing is."""
     tools = _tools(rule)
     if not example.tool and len(tools) > 1:
         return f"it names no tool; choose from {', '.join(tools)}"
@@ -86,19 +93,19 @@ def _run(
     if call.tool not in tools:
         return f"'{call.tool}' is no tool of this rule; {offer(call.tool, tools)}"
     calls = [call, *(Call(past.tool, past.arguments) for past in example.after)]
-    if problem := next(filter(None, (_unknown(desk.manual, each) for each in calls)), ""):
+    if problem := next(filter(None, (_unknown(tracker.manual, each) for each in calls)), ""):
         return problem
-    desk = _at(desk, example.now)
-    memory = _before(desk, rule, example)
-    belief = copy_belief(memory["belief"])
-    bindings = bind(desk.manual.by_name[call.tool], call, belief)
+    tracker = _at_time(tracker, example.now)
+    conversation = _state_before(tracker, rule, example)
+    belief = copy_belief(conversation["belief"])
+    bindings = bind(tracker.manual.by_name[call.tool], call, belief)
     facts = [_as_effect(parse_predicate(text)) for text in example.facts]
-    apply_effects(desk.manual, facts, bindings, belief)
+    apply_effects(tracker.manual, facts, bindings, belief)
     for fact in facts:
-        if fact.name not in UNTESTED and not evaluate(fact, belief, desk.manual.facts, bindings):
+        if fact.name not in UNTESTED and not evaluate(fact, belief, tracker.manual.facts, bindings):
             advice = "write an effect, such as 'becomes(order.total, 50)'"
             return f"the fact '{fact}' cannot be made true; {advice}"
-    judgement = desk.judge({**memory, "belief": belief}, call, (), others)
+    judgement = tracker.judge({**conversation, "belief": belief}, call, (), others)
     if refused and judgement.verdict == "allow":
         return f"{call} is not against this rule"
     if not refused and judgement.verdict != "allow":
@@ -106,14 +113,14 @@ def _run(
     return ""
 
 
-def _tools(rule: EnforcedRule) -> list[str]:
+def _tools(rule: RuleWithExamples) -> list[str]:
     if isinstance(rule, ActionRule):
         return [rule.name]
     return rule.action if isinstance(rule, PolicyRule) else [rule.action]
 
 
 def _unknown(manual: Manual, call: Call) -> str:
-    """A tool or an argument that the manual does not have."""
+    """Name a tool or an argument that the manual does not have; empty if it has all."""
     rule = manual.by_name.get(call.tool)
     if rule is None:
         return f"the rules have no tool '{call.tool}'; {offer(call.tool, [*manual.by_name])}"
@@ -124,36 +131,37 @@ def _unknown(manual: Manual, call: Call) -> str:
     return ""
 
 
-def _at(desk: Conversations, now: str) -> Conversations:
-    """The same desk at another time."""
-    if not now:
-        return desk
-    manual = desk.manual
-    tier = manual.environment.model_copy(update={"now": now})
-    return desk._replace(
+def _at_time(tracker: ConversationTracker, time: str) -> ConversationTracker:
+    """The same tracker with the clock set to ``time``."""
+    if not time:
+        return tracker
+    manual = tracker.manual
+    tier = manual.environment.model_copy(update={"now": time})
+    return tracker._replace(
         manual=Manual(manual.universal, manual.domain, tier, manual.extra, manual.without)
     )
 
 
-def _before(desk: Conversations, rule: EnforcedRule, example: Example) -> ConversationState:
-    """What is known when the call is made, from the goal and the answers before it."""
-    memory = desk.begin()
+def _state_before(
+    tracker: ConversationTracker, rule: RuleWithExamples, example: Example
+) -> ConversationState:
+    """The state when the call is made, from the goal and the earlier answers."""
+    conversation = tracker.begin()
     if example.goal:
-        memory = desk.read(memory, [HumanMessage(example.goal)])
+        conversation = tracker.read(conversation, [HumanMessage(example.goal)])
     else:
-        types = [*desk.manual.domain.procedures]
+        types = [*tracker.manual.domain.procedures]
         if isinstance(rule, Forbidden) and "all" not in rule.goal_types:
             types = rule.goal_types
         goal = GoalSpec(sentence="", type=types[0], object="", state=None, count=1,
                         destination="", signature="")  # fmt: skip
-        memory = {**memory, "goal": goal}
+        conversation = {**conversation, "goal": goal}
     for past in example.after:
         text = past.answer if isinstance(past.answer, str) else json.dumps(past.answer, default=str)
         answer = ToolMessage(text, tool_call_id="")
-        memory = desk.take(memory, Call(past.tool, past.arguments), answer)
-    return memory
+        conversation = tracker.take(conversation, Call(past.tool, past.arguments), answer)
+    return conversation
 
 
 def _as_effect(fact: Predicate) -> Predicate:
-    """What was seen is so."""
     return fact._replace(name="state") if fact.name == "seen" else fact

@@ -11,7 +11,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which no provider is sent
+REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which providers never see
 log = logging.getLogger(__name__)
 
 
@@ -21,7 +21,7 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
     The guard decides from the messages in the agent's state, so it holds after a resume. It counts
     the equal answers to a call since the last news. News is a user message, or an answer that the
     same call has not had since then: a new call may have changed something, so may a known call
-    with a new answer. So A, B, A, B is a loop; a test that fails alike after each new edit is not.
+    with a new answer. So A, B, A, B is a loop; a test that fails again after each new edit is not.
     Refusals are not answers: the call stays refused until there is news. Equal calls of one reply
     count one after the other, as if answered alike. Tools in ``exempt`` are never refused. If the
     guard itself fails, it logs the error and lets the call through.
@@ -34,7 +34,7 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
         self.limit, self.exempt = limit, {exempt} if isinstance(exempt, str) else {*exempt}
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
-        """Answer a looping call in the tool's place."""
+        """Run the tool, or refuse a looping call."""
         return self._refuse(request) or handler(request)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
@@ -44,12 +44,12 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
     def _refuse(self, request: ToolCallRequest) -> ToolMessage | None:
         call = request.tool_call
         try:
-            answered, asked = count_repeats(request.state["messages"], call["id"])
-            if call["name"] in self.exempt or answered + asked < self.limit:
+            answered, requested = count_repeats(request.state["messages"], call["id"])
+            if call["name"] in self.exempt or answered + requested < self.limit:
                 return None
             refusal: Any = {"name": call["name"], "tool_call_id": call["id"], "status": "error"}
             refusal["response_metadata"] = {REFUSAL: True}
-            return ToolMessage(_explain(call, answered, asked), **refusal)
+            return ToolMessage(_explain(call, answered, requested), **refusal)
         except Exception:
             log.exception("LoopGuard failed and lets the call of %s through", call["name"])
             return None
@@ -70,18 +70,18 @@ def count_repeats(messages: Sequence[Any], call_id: str | None) -> tuple[int, in
                 recent = [*recent, event] if event in seen else [event]
                 seen.add(event)
     call = pending[call_id]
-    known = {call, *dict(seen)}  # any other call in this reply is new
+    seen_calls = {call, *dict(seen)}  # any other call in this reply is new
     answers = [answer for key, answer in reversed(recent) if key == call]
-    answered, asked = len([*takewhile(lambda answer: answer == answers[0], answers)]), 0
+    answered, requested = len([*takewhile(lambda answer: answer == answers[0], answers)]), 0
     for key in (pending[other] for other in takewhile(lambda other: other != call_id, pending)):
-        answered, asked = (answered, asked + (key == call)) if key in known else (0, 0)
-    return answered, asked
+        answered, requested = (answered, requested + (key == call)) if key in seen_calls else (0, 0)
+    return answered, requested
 
 
-def _explain(call: ToolCall, answered: int, asked: int) -> str:
+def _explain(call: ToolCall, answered: int, requested: int) -> str:
     args = ", ".join(f"{name}={value!r}" for name, value in call["args"].items())
-    told = {"it got the same answer": answered, "this reply already asks for it": asked}
-    why = " and ".join(f"{what} {n} time{'s' * (n > 1)}" for what, n in told.items() if n)
+    counts = {"it got the same answer": answered, "this reply already asks for it": requested}
+    why = " and ".join(f"{what} {n} time{'s' * (n > 1)}" for what, n in counts.items() if n)
     line = f"{call['name']}({args:.200}) was not carried out: {why}."
     return f"{' '.join(line.split())} Use that answer or do something else."
 
@@ -93,7 +93,7 @@ def _read(message: ToolMessage) -> str:
 
 
 def _write(value: Any) -> str:
-    """Write equal data as equal text: the order of keys is nothing, 1 is not "1", nan is nan."""
+    """Write equal data as equal text: key order is ignored, 1 is not "1", nan equals nan."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(sorted(f'{_write(k)}: {_write(v)}' for k, v in value.items()))}}}"
     return f"[{', '.join(map(_write, value))}]" if isinstance(value, list | tuple) else repr(value)

@@ -19,17 +19,17 @@ from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
     Predicate,
-    around,
+    argument_names,
     evaluate,
     is_evidence,
-    named_by,
     parse_predicate,
+    places_around,
     unify,
 )
-from rpms.rules.predicates import need as in_words
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.rules.values import WORDS, names_in
+from rpms.rules.wording import need as in_words
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -111,7 +111,7 @@ def repair_call(
     for need in lacking:
         if shown := _shown_by(manual, bindings, need, belief):
             return f"first: {shown}"
-    names = {name: (named_by(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
+    names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
         return ""
@@ -204,16 +204,16 @@ class RepairPlanner:
         rule, names = matched
         for need in rule.needs:
             if need.name == "in" and need.arguments[1] in names:
-                thing, place = need.about(names).arguments
+                thing, place = need.bind(names).arguments
                 where = self.belief["last_seen"].get(thing)
                 there = rule.syntax.format(**{**names, need.arguments[1]: where})
                 if where not in (None, place) and self._is_safe(there, ()):
                     yield there
-        goals = {effect.about(names) for effect in rule.outcomes}
+        goals = {effect.bind(names) for effect in rule.outcomes}
         for other in self.manual.actions:
             if other is rule or not other.printed or set(other.parameters) - set(rule.parameters):
                 continue
-            if goals and goals <= {effect.about(names) for effect in other.outcomes}:
+            if goals and goals <= {effect.bind(names) for effect in other.outcomes}:
                 same = other.syntax.format(**names)
                 if self._is_safe(same, ()):
                     yield same
@@ -223,7 +223,7 @@ class RepairPlanner:
 
     def _failing(self, rule: ActionRule, names: Names) -> list[Predicate]:
         """The needs that definitely do not hold; of a blank nothing can be said yet."""
-        needs = [p for p in rule.needs if not any(BLANK in a for a in p.about(names).arguments)]
+        needs = [p for p in rule.needs if not any(BLANK in a for a in p.bind(names).arguments)]
         return [need for need in needs if self._truth(need, names) is False]
 
     def path_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
@@ -234,7 +234,7 @@ class RepairPlanner:
         if len(before) > LONGEST:
             self.withheld = True
             return None
-        need = need.about(names)
+        need = need.bind(names)
         composed = self.manual.facts.predicates
         if need.positive and need.name in composed:
             inner = dict(zip((ARGUMENT,), need.arguments, strict=False))
@@ -273,7 +273,7 @@ class RepairPlanner:
             passages = [form.format(*need.arguments) for form in forms]
             yield from (Predicate(True, "open", (p,)) for p in passages if doors.get(p) == "closed")
         elif name in ("here", "visible"):
-            places = list(around(self.belief, bare_name(need.arguments[0])))
+            places = list(places_around(self.belief, bare_name(need.arguments[0])))
             there = [Predicate(True, "at", (place,)) for place in places[-1:]]
             away = [fact for fact in there if self._truth(fact, {}) is False]
             shut = [place for place in places if doors.get(place) == "closed"]
@@ -296,14 +296,14 @@ class RepairPlanner:
         list of actions leaves out is not advised.
         """
         later, names = match_action(self.manual, before[-1]) or (None, {})
-        effects = [effect.about(names) for effect in later.outcomes] if later else []
+        effects = [effect.bind(names) for effect in later.outcomes] if later else []
         goals = {effect for effect in effects if self._truth(effect, {}) is not True}
         for rule in self.manual.actions:
             if not self.manual.knows(rule):
                 continue
             for effect in rule.outcomes:
                 bound = unify(effect, fact, rule.parameters)
-                if bound is None or goals & {need.about(bound) for need in rule.needs}:
+                if bound is None or goals & {need.bind(bound) for need in rule.needs}:
                     continue
                 action = self._complete(rule, bound, before[0])
                 if action in before:
@@ -318,7 +318,7 @@ class RepairPlanner:
         rule, names = match_action(self.manual, action) or (None, {})
         if rule is None:
             return False
-        effects = [effect.about(names) for effect in rule.outcomes]
+        effects = [effect.bind(names) for effect in rule.outcomes]
         if self.goal is not None:
             if forbidden_by(self.manual, action, self.goal, self.belief):
                 return False
@@ -332,7 +332,7 @@ class RepairPlanner:
 
     def _needs(self, action: str) -> list[Predicate]:
         rule, names = match_action(self.manual, action) or (None, {})
-        return [need.about(names) for need in rule.needs] if rule else []
+        return [need.bind(names) for need in rule.needs] if rule else []
 
     def _spoils(self, effect: Predicate, need: Predicate) -> bool:
         """Whether an effect makes untrue what holds: its contrary, or a state that excludes it.

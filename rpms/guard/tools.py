@@ -1,4 +1,4 @@
-"""An agent's tools held against the manual: each has to know what the other calls them."""
+"""Compares an agent's tools with the manual: names and arguments must match."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import offer
 
 Unknown = Literal["refuse", "allow"] | Collection[str]
-"""Tools that need no rule: none of them, all that the manual does not have, or these."""
+"""Tools that need no rule: none, all that the manual does not have, or these names."""
 
 
 def is_allowed(tool: str, unknown: Unknown) -> bool:
-    """Whether a tool that the manual does not have may be called."""
+    """Return whether a tool without a rule may be called."""
     return unknown == "allow" if isinstance(unknown, str) else tool in unknown
 
 
 def arguments_of(tool: Any) -> dict[str, Any]:
-    """The arguments that a model gives a tool, each with its part of the JSON schema."""
+    """The arguments that a model passes to a tool, each with its JSON schema."""
     schema = convert_to_openai_tool(tool)["function"].get("parameters", {})
     return dict(schema.get("properties", {}))
 
 
 def defaults_of(tool: Any) -> dict[str, Any]:
-    """The values of the arguments that a call leaves out."""
+    """The values of arguments that a call may omit."""
     arguments = arguments_of(tool).items()
     return {name: part["default"] for name, part in arguments if "default" in part}
 
 
-class Intake:
-    """How a tool takes its arguments: converted to its own types, with its defaults."""
+class ArgumentIntake:
+    """Converts arguments as a tool would: to the tool's types, with its defaults."""
 
     def __init__(self, tool: Any) -> None:
         self.source = getattr(tool, "args_schema", None)
@@ -44,31 +44,30 @@ class Intake:
         self.model: type[BaseModel] | None = schema if typed else None  # type: ignore[assignment]
         self.defaults = defaults_of(tool) if tool is not None else {}
 
-    def take(self, arguments: Mapping[str, Any]) -> Taken:
-        """What becomes of the arguments of a call."""
+    def take(self, arguments: Mapping[str, Any]) -> ToolArguments:
         filled = {**self.defaults, **arguments}
         if self.model is None:
-            return Taken(filled, filled)
+            return ToolArguments(filled, filled)
         try:
             model = self.model.model_validate(dict(arguments))
         except ValidationError:
-            return Taken(filled, filled, valid=False)
-        return Taken(filled, {**arguments, **model.model_dump(mode="json", fallback=str)})
+            return ToolArguments(filled, filled, valid=False)
+        return ToolArguments(filled, {**arguments, **model.model_dump(mode="json", fallback=str)})
 
 
-class Taken(NamedTuple):
-    """The arguments of a call with the tool's defaults, and as the tool gets them.
+class ToolArguments(NamedTuple):
+    """The arguments of a call with the tool's defaults, and converted to the tool's types.
 
-    Those that are not ``valid`` the tool rejects by itself.
+    If they are not ``valid``, the tool will reject them.
     """
 
-    given: Mapping[str, Any]
+    filled: Mapping[str, Any]
     converted: Mapping[str, Any]
     valid: bool = True
 
 
 def name_of(tool: Any) -> str:
-    """A tool's name; a provider's own tool is known by its type."""
+    """A tool's name; for a provider's tool, its type."""
     if isinstance(tool, Mapping):
         function = tool.get("function", {})
         return str(function.get("name") or tool.get("name") or tool.get("type"))
@@ -78,7 +77,7 @@ def name_of(tool: Any) -> str:
 def tool_problems(
     manual: Manual, tools: Sequence[Any], unknown: Unknown = "refuse", partial: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """What the tools have and the manual has not, or the other way round, each with the rule."""
+    """Every difference between tools and manual, each with the rule id or section."""
     names = [name_of(tool) for tool in tools]
     for name, tool in zip(names, tools, strict=True):
         rule = manual.by_name.get(name)

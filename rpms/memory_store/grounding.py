@@ -28,10 +28,11 @@ from rpms.memory_store.roles import (
     lift,
     parts,
 )
-from rpms.rules import Manual, already_done, imagine, match_action, refers_to
-from rpms.rules.predicates import is_predicate, need, parse_predicate, statement
+from rpms.rules import Manual, already_done, match_action, refers_to, simulate_in_place
+from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
+from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
@@ -161,7 +162,7 @@ def steps_ahead(actions: Sequence[str], now: GroundingContext) -> list[int]:
         if ahead and actions[ahead[-1]] == actions[step]:
             continue  # all that lay between the two is done
         ahead.append(step)
-        imagine(now.manual, actions[step], imagined)
+        simulate_in_place(now.manual, actions[step], imagined)
     return ahead
 
 
@@ -178,7 +179,7 @@ def _followed(actions: Sequence[str], now: GroundingContext) -> int:
 
 def _behind(actions: Sequence[str], now: GroundingContext) -> int:
     """The number of steps up to the last one that completes a sub-goal reached before."""
-    behind, ahead = now.manual.around(now.goal["type"], now.sub_goal["name"])
+    behind, ahead = now.manual.completing_actions(now.goal["type"], now.sub_goal["name"])
     begun = 0
     for number, action in enumerate(actions, start=1):
         matched = match_action(now.manual, action)

@@ -22,8 +22,9 @@ from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.memory_store.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
 from rpms.memory_store.roles import goes_nowhere, lift, wanted, without_repeats
 from rpms.rules import Manual, already_done, check_action, match_action, needed_actions
-from rpms.rules.predicates import Predicate, evaluate, need, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.wording import need
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal

@@ -28,8 +28,9 @@ from rpms.rules import (
 )
 from rpms.rules.actions_in_text import never_works
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.predicates import parse_predicate, statement
+from rpms.rules.predicates import parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.wording import statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec

@@ -320,7 +320,7 @@ class RuleComparison(Watcher):
     def _holds(self, predicate: Predicate, belief: Belief, names: Mapping[str, str]) -> Truth:
         """Like any predicate, but things may be in several states at once."""
         if predicate.name == "state":
-            thing, state = predicate.about(names).arguments
+            thing, state = predicate.bind(names).arguments
             return (state in belief["flags"].get(thing, "").split(", ")) == predicate.positive
         return evaluate(predicate, belief, self.manual.facts, names)
 

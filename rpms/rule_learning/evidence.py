@@ -75,7 +75,7 @@ class CommandTemplate:
             self.atoms.append(atom)
             self._known.add(atom)
             about = tuple(at for at, name in enumerate(self.parameters) if name in atom.arguments)
-            placed = atom.about({name: str(at) for at, name in enumerate(self.parameters)})
+            placed = atom.bind({name: str(at) for at, name in enumerate(self.parameters)})
             self.groups.setdefault(about, []).append((bit, placed))
             self.shape = hash((self.shape, placed))
 

@@ -416,7 +416,7 @@ class Laboratory:
             for literal in rule.conditions
             if use.grants(literal) or use.denies(literal)
         ]
-        return self._set_up([template.predicate(literal).about(names) for literal in literals])
+        return self._set_up([template.predicate(literal).bind(names) for literal in literals])
 
     def _kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """A kind of thing that was never tried while everything else was right."""
@@ -454,7 +454,7 @@ class Laboratory:
             if _distinct(template, names):
                 others = [other for other in rule.conditions if other != literal]
                 denied = literal._replace(positive=not literal.positive)
-                needs = [template.predicate(other).about(names) for other in (*others, denied)]
+                needs = [template.predicate(other).bind(names) for other in (*others, denied)]
                 yield Experiment((template.syntax, literal), template, names, needs)
 
     def _once_more(self, rule: Hypothesis) -> Iterator[Experiment]:
@@ -532,7 +532,7 @@ class Laboratory:
 
 def _needs(rule: Hypothesis, names: Mapping[str, str]) -> list[Predicate]:
     literals = (*rule.conditions, *rule.ways[:1])
-    return [rule.template.predicate(literal).about(names) for literal in literals]
+    return [rule.template.predicate(literal).bind(names) for literal in literals]
 
 
 def _distinct(template: CommandTemplate, names: Mapping[str, str]) -> bool:

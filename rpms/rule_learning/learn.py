@@ -23,8 +23,9 @@ from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
 from rpms.rules.check import check_manual
-from rpms.rules.predicates import ARGUMENT, statement
+from rpms.rules.predicates import ARGUMENT
 from rpms.rules.schema import ActionRule
+from rpms.rules.wording import statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
@@ -241,7 +242,7 @@ def _ways(rule: Hypothesis, name: str, sections: Sections) -> str:
     """One of several conditions: a predicate of the world's own."""
     own = f"{name}_{rule.about}"
     ways = [rule.template.predicate(way) for way in rule.ways]
-    sections["predicates"][own] = [[str(way.about({rule.about: ARGUMENT}))] for way in ways]
+    sections["predicates"][own] = [[str(way.bind({rule.about: ARGUMENT}))] for way in ways]
     phrases = (statement(way, {rule.about: "{0}"}, CERTAIN) for way in ways)
     sections["phrases"][own] = " or ".join(phrases)
     return f"{own}({rule.about})"

@@ -9,11 +9,11 @@ from rpms.rules.semantics import (
     check_action,
     explain_rejection,
     forbidden_by,
-    imagine,
+    forbidding_rules,
     match_action,
     needed_actions,
     simulate,
-    spoken_of,
+    simulate_in_place,
 )
 from rpms.vocabulary.naming import refers_to
 
@@ -27,11 +27,11 @@ __all__ = [
     "check_action",
     "explain_rejection",
     "forbidden_by",
-    "imagine",
+    "forbidding_rules",
     "match_action",
     "needed_actions",
     "read_manual",
     "refers_to",
     "simulate",
-    "spoken_of",
+    "simulate_in_place",
 ]

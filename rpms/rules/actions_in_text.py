@@ -1,8 +1,8 @@
-"""Actions that a free text advises, read by the manual's own syntax.
+"""Finds the actions that a free text advises, by the manual's syntax.
 
-Texts written by people or models say ``put the mug in the cabinet`` where the command is
-``put mug 1 in/on cabinet 1``. What cannot be read with certainty is left out: a text is never
-judged for something it does not say. So is whatever stands after a negation in its sentence.
+People and models write ``put the mug in the cabinet`` for the command ``put mug 1 in/on cabinet
+1``. An uncertain match is left out, and so is everything after a negation in its sentence: a text
+is never judged for something it does not say.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate, need
+from rpms.rules.predicates import evaluate
 from rpms.rules.semantics import match_action
+from rpms.rules.wording import need
 from rpms.vocabulary.belief import empty_belief, kind_of
 from rpms.vocabulary.recall import BLANK
 
@@ -30,9 +31,9 @@ _END = (
 )
 _WORD = rf"(?!(?:{_END})\b)[\w'-]+"
 _SHORT, _LONG = f"{_WORD}(?: {_WORD}){{0,3}}?", f"{_WORD}(?: {_WORD}){{0,3}}"
-# Words that stand for what the task asks for.
-_MEANT = {"it", "object", "item", "target", "target object", "thing"}
-# Preconditions that depend on what things are, not on where the agent is.
+# Words that stand for the task's object.
+_OBJECT_WORDS = {"it", "object", "item", "target", "target object", "thing"}
+# Preconditions that depend on the kinds of things alone.
 _STATIC = {"kind", "can_contain"}
 
 
@@ -40,7 +41,7 @@ _STATIC = {"kind", "can_contain"}
 def mentioned_actions(
     manual: Manual, text: str, thing: str, destination: str = ""
 ) -> tuple[str, ...]:
-    """The commands in a text, in its order; ``thing`` is what the goal is about."""
+    """The commands in a text, in order; ``thing`` is the goal's object."""
     roles = {"object": thing, "the object": thing, "destination": destination}
     text = re.sub(r"<(\w+)>", r"{\1}", text)
     text = BLANK.sub(lambda blank: roles.get(blank[1], blank[1].removeprefix("a ")), text)
@@ -61,12 +62,12 @@ def mentioned_actions(
 
 def _names(words: Mapping[str, str], thing: str) -> dict[str, str]:
     names = {parameter: text.strip().lower() for parameter, text in words.items()}
-    return {p: thing if name in _MEANT and thing else name for p, name in names.items()}
+    return {p: thing if name in _OBJECT_WORDS and thing else name for p, name in names.items()}
 
 
 @cache
 def _mention(syntax: str) -> re.Pattern[str]:
-    """The syntax as it may stand in a sentence: ``in/on`` is said ``in``, ``on`` or ``into``."""
+    """A pattern for the syntax in a sentence: ``in/on`` may be ``in``, ``on`` or ``into``."""
     parts = re.split(r"\{(\w+)\}", syntax)
     pattern = ""
     for number, part in enumerate(parts):
@@ -74,21 +75,21 @@ def _mention(syntax: str) -> re.Pattern[str]:
             last = not "".join(parts[number + 1 :]).strip()
             pattern += f"(?P<{part}>{_LONG if last else _SHORT})"
         else:
-            pattern += " ".join(_ways(word) for word in part.split(" "))
+            pattern += " ".join(_spellings(word) for word in part.split(" "))
     return re.compile(rf"\b{pattern}\b", re.I)
 
 
-def _ways(word: str) -> str:
-    ways = word.split("/")
-    if len(ways) == 1:
+def _spellings(word: str) -> str:
+    parts = word.split("/")
+    if len(parts) == 1:
         return re.escape(word)
-    return f"(?:{'|'.join(re.escape(way) for way in (word, *(f'{w}to' for w in ways), *ways))})"
+    return f"(?:{'|'.join(map(re.escape, (word, *(f'{part}to' for part in parts), *parts)))})"
 
 
 def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[str, str]:
-    """The rule and the words for why an action can work at no moment; empty where it may.
+    """The rule and the need by which an action can never work; empty if it may work.
 
-    Judged by what kind of thing its names are, and only if such things are among ``kinds``.
+    Judged by the kinds of its names, and only if all of them are in ``kinds``.
     """
     matched = match_action(manual, action)
     if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):

@@ -1,7 +1,7 @@
-"""What is wrong with a manual that its schema alone cannot see.
+"""Checks of a manual that its schema cannot make.
 
-``rpms rules check`` lists all of it. A manual with words that mean nothing is not loaded: a rule
-that silently never applies would be worse than none.
+``rpms rules check`` lists all problems. A manual with unknown words is not loaded: a rule that
+silently never applies would be worse than none.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from rpms.rules.values import ARITIES, FUNCTIONS, NOW, Term, parse_term
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
-# Their second argument is a word of its own, as in kind(place, microwave).
-_ABOUT_ONE = {"kind", "state", "seen"}
+# Their second argument is a plain word, as in kind(place, microwave).
+_ONE_THING = {"kind", "state", "seen"}
 
 Problem = tuple[str, str, str]
-"""The tier, the id or the section that it is about, and what is wrong."""
+"""The tier, the rule id or section, and what is wrong."""
 
 
 @lru_cache(maxsize=64)
-def sound_manual(manual: Manual, own: Path, over: Path | None = None) -> Manual:
-    """The manual itself, if every word in it means something; else its first problem is raised."""
-    for tier, rule, text in _unreadable(manual):
-        file, line = locate(tier, rule, own, RULES_FOLDER, over)
+def sound_manual(manual: Manual, folder: Path, over: Path | None = None) -> Manual:
+    """Return the manual if every word in it is known; else raise its first problem."""
+    for tier, rule, text in _unknown_words(manual):
+        file, line = locate(tier, rule, folder, RULES_FOLDER, over)
         raise RpmsError(str(Finding(file, line, rule, text)))
     return manual
 
 
 class Finding(NamedTuple):
-    """One problem: where it stands and what it is."""
+    """One problem and its place."""
 
     file: Path
     line: int
@@ -55,42 +55,43 @@ class Finding(NamedTuple):
 
 
 def check_manual(
-    own: Path,
+    folder: Path,
     goal_types: Collection[str] = (),
     actions: Collection[str] = (),
     shared: Path = RULES_FOLDER,
     over: Path | None = None,
     played: bool = True,
 ) -> list[Finding]:
-    """Everything wrong with a world's manual.
+    """All problems of a world's manual.
 
     Args:
-        own: the folder with the world's Tiers 2 and 3.
-        goal_types: the types the environment really has.
-        actions: the first words of the commands the environment really has.
+        folder: the folder with the world's Tiers 2 and 3.
+        goal_types: the goal types of the environment.
+        actions: the first words of the environment's commands.
         shared: the folder with Tier 1.
-        over: a folder of the user's own that is laid over them.
-        played: whether the guard may have to choose an action by it.
+        over: a custom folder that overlays them.
+        played: the guard may have to choose an action by the manual.
     """
-    manual = read_manual(own, shared)
+    manual = read_manual(folder, shared)
     if over:
         manual = overlay(manual, over)
     problems = chain(
         _duplicates(manual),
         _goal_types(manual, goal_types) if goal_types else (),
-        _unreadable(manual),
+        _unknown_words(manual),
         _coverage(manual, actions),
-        _unplayable(manual) if played else (),
+        _missing_fallbacks(manual) if played else (),
     )
-    return find_places(problems, own, shared, over)
+    return find_places(problems, folder, shared, over)
 
 
 def find_places(
-    problems: Iterable[Problem], own: Path, shared: Path = RULES_FOLDER, over: Path | None = None
+    problems: Iterable[Problem], folder: Path, shared: Path = RULES_FOLDER, over: Path | None = None
 ) -> list[Finding]:
-    """Problems with the file and the line of what they are about."""
+    """Add the file and the line to each problem."""
     return [
-        Finding(*locate(tier, rule, own, shared, over), rule, text) for tier, rule, text in problems
+        Finding(*locate(tier, rule, folder, shared, over), rule, text)
+        for tier, rule, text in problems
     ]
 
 
@@ -105,15 +106,15 @@ def _duplicates(manual: Manual) -> Iterator[Problem]:
             yield "environment", pattern.id, "a forbidden pattern names a rule that does not exist"
 
 
-def _goal_types(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
-    named = [(tier, rule.id, rule.goal_types) for tier, rules in manual.tiers for rule in rules]
-    named += [("environment", pattern.id, pattern.goal_types) for pattern in manual.forbidden]
-    named += [("domain", "procedures", list(manual.domain.procedures))]
-    for tier, rule, goal_types in named:
+def _goal_types(manual: Manual, environment_types: Collection[str]) -> Iterator[Problem]:
+    mentions = [(tier, rule.id, rule.goal_types) for tier, rules in manual.tiers for rule in rules]
+    mentions += [("environment", pattern.id, pattern.goal_types) for pattern in manual.forbidden]
+    mentions += [("domain", "procedures", list(manual.domain.procedures))]
+    for tier, rule, goal_types in mentions:
         for name in goal_types:
-            if name not in (*real, "all"):
+            if name not in (*environment_types, "all"):
                 yield tier, rule, f"unknown goal type '{name}'"
-    for name in real:
+    for name in environment_types:
         if name not in manual.domain.procedures:
             yield "domain", "procedures", f"goal type '{name}' has no procedure"
 
@@ -122,28 +123,28 @@ def _takes_argument(choices: Collection[Collection[str]]) -> int:
     return int(any(ARGUMENT in parse_predicate(text).arguments for text in chain(*choices)))
 
 
-def _unreadable(manual: Manual) -> Iterator[Problem]:
-    """Words that mean nothing: an episode would end at one, or a rule never apply."""
+def _unknown_words(manual: Manual) -> Iterator[Problem]:
+    """Unknown words: an episode would fail at one, or a rule would never apply."""
     env, domain = manual.environment, manual.domain
-    known: dict[str, int | None] = {name: arity for name, (arity, _) in PREDICATES.items()}
-    known |= ARITIES
-    known |= dict.fromkeys(env.affordances, 1)
+    arities: dict[str, int | None] = {name: arity for name, (arity, _) in PREDICATES.items()}
+    arities |= ARITIES
+    arities |= dict.fromkeys(env.affordances, 1)
     for name, choices in env.predicates.items():
-        if name in known:
+        if name in arities:
             yield "environment", "predicates", f"'{name}' is a predicate already"
         for text in chain(*choices):
             inner = parse_predicate(text)
-            # One that is built on another of its kind could be built on itself.
-            if inner.name not in known or inner.name in env.predicates:
+            # A predicate built on another composed one could be circular.
+            if inner.name not in arities or inner.name in env.predicates:
                 yield "environment", "predicates", f"'{name}' cannot be built on '{inner.name}'"
-            elif len(inner.arguments) != (known[inner.name] or len(inner.arguments)):
-                problem = f"'{text}' of '{name}' should have {known[inner.name]} argument(s)"
+            elif len(inner.arguments) != (arities[inner.name] or len(inner.arguments)):
+                problem = f"'{text}' of '{name}' should have {arities[inner.name]} argument(s)"
                 yield "environment", "predicates", problem
-    known |= {name: _takes_argument(choices) for name, choices in env.predicates.items()}
+    arities |= {name: _takes_argument(choices) for name, choices in env.predicates.items()}
     for rule in manual.actions:
         when = map(parse_predicate, rule.verified_when)
         for predicate in (*rule.needs, *rule.outcomes, *when):
-            for problem in _meaningless(manual, predicate, rule, known):
+            for problem in _invalid_uses(manual, predicate, rule, arities):
                 yield "environment", rule.id, problem
     for pattern in env.forbidden:
         if forbidden := manual.by_name.get(pattern.action):
@@ -153,7 +154,7 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
                     problem = f"'{pattern.action}' has no parameter '{parameter}'; {advice}"
                     yield "environment", pattern.id, problem
             for predicate in map(parse_predicate, pattern.when):
-                for problem in _meaningless(manual, predicate, forbidden, known):
+                for problem in _invalid_uses(manual, predicate, forbidden, arities):
                     yield "environment", pattern.id, problem
         else:
             advice = offer(pattern.action, [*manual.by_name])
@@ -166,7 +167,7 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
         for name in demand.action:
             if restricted := manual.by_name.get(name):
                 for predicate in (*demand.conditions, *demand.demands):
-                    for problem in _meaningless(manual, predicate, restricted, known):
+                    for problem in _invalid_uses(manual, predicate, restricted, arities):
                         yield "environment", demand.id, problem
             else:
                 near = _near(name, manual.by_name)
@@ -179,38 +180,38 @@ def _unreadable(manual: Manual) -> Iterator[Problem]:
             yield "environment", "wording", f"'{name}' reads '{words}'; {advice}"
     for situation in env.situations:
         for predicate in map(parse_predicate, situation.when):
-            if predicate.name not in {*known, *SITUATIONAL}:
+            if predicate.name not in {*arities, *SITUATIONAL}:
                 problem = f"unknown predicate '{predicate.name}' in '{predicate}'"
                 yield "environment", situation.id, problem
-    known |= {name: arity for name, (arity, *_) in WORDS.items()}
+    arities |= {name: arity for name, (arity, *_) in WORDS.items()}
     for term, choices in domain.terms.items():
-        if term in known:
+        if term in arities:
             yield "domain", "terms", f"'{term}' is a condition already"
-        known[term] = _takes_argument(choices)
+        arities[term] = _takes_argument(choices)
     texts = [("terms", term, text) for term, rows in domain.terms.items() for text in chain(*rows)]
-    for step, services in domain.patterns.items():
-        texts += [("applicable", step, text) for service in services for text in service.when]
+    for step, patterns in domain.patterns.items():
+        texts += [("applicable", step, text) for pattern in patterns for text in pattern.when]
     for section, where, text in dict.fromkeys(texts):
         predicate = parse_predicate(text)
         last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
         for name in (predicate.name, *last):
-            if name not in known:
+            if name not in arities:
                 problem = f"'{where}' uses the unknown condition '{name}' in '{text}'"
                 yield "domain", section, problem
-        if len(predicate.arguments) != known.get(predicate.name, len(predicate.arguments)):
-            problem = f"'{text}' of '{where}' should have {known[predicate.name]} argument(s)"
+        if len(predicate.arguments) != arities.get(predicate.name, len(predicate.arguments)):
+            problem = f"'{text}' of '{where}' should have {arities[predicate.name]} argument(s)"
             yield "domain", section, problem
 
 
-def _meaningless(
-    manual: Manual, predicate: Predicate, rule: ActionRule, known: Mapping[str, int | None]
+def _invalid_uses(
+    manual: Manual, predicate: Predicate, rule: ActionRule, arities: Mapping[str, int | None]
 ) -> Iterator[str]:
-    """What keeps a predicate from meaning something in a rule about an action."""
+    """Why a predicate is invalid in a rule about an action."""
     name, arguments, env = predicate.name, predicate.arguments, manual.environment
-    if name not in known:
-        yield f"unknown predicate '{name}' in '{predicate}'{_near(name, known)}"
+    if name not in arities:
+        yield f"unknown predicate '{name}' in '{predicate}'{_near(name, arities)}"
         return
-    arity = known[name]
+    arity = arities[name]
     if (len(arguments) < 2) if arity is None else len(arguments) != arity:
         yield f"'{predicate}' should have {'two or more' if arity is None else arity} argument(s)"
         return
@@ -222,22 +223,22 @@ def _meaningless(
         return
     if not all(
         argument in env.things or rule.speaks_of(argument)
-        for argument in arguments[: 1 if name in _ABOUT_ONE else arity]
+        for argument in arguments[: 1 if name in _ONE_THING else arity]
     ):
         problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
         yield f"{problem}; a thing is named as there, or with a number (box 1)"
 
 
-def _near(word: str, known: Collection[str]) -> str:
-    """The word that was meant, where one is near enough."""
-    found = nearest(word, known, ALIKE)
-    return f"; did you mean '{found[0]}'?" if found else ""
+def _near(word: str, names: Collection[str]) -> str:
+    """Suggest the nearest name, if one is near enough."""
+    matches = nearest(word, names, ALIKE)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
 
 
 def _unknown_terms(
     manual: Manual, term: Term, rule: ActionRule, compared: bool, where: str
 ) -> Iterator[str]:
-    """Heads of a term that stand for nothing; one that is compared cannot stand for itself."""
+    """Unknown heads of a term; the first term of a comparison cannot be a literal."""
     if term.head in FUNCTIONS and term.inner:
         for inner in term.inner:
             yield from _unknown_terms(manual, inner, rule, True, where)
@@ -258,11 +259,11 @@ def _no_parameter(name: str, rule: ActionRule, where: str, things: Sequence[str]
     return f"'{name}' in '{where}' is no parameter of '{rule.name}'{near}{advice}"
 
 
-def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
-    """Every command of the engine has one rule, or a stated reason for having none."""
-    known = {rule.syntax.split()[0] for rule in manual.actions} | {*manual.environment.not_taught}
-    for name in real:
-        if name not in known:
+def _coverage(manual: Manual, commands: Collection[str]) -> Iterator[Problem]:
+    """Every command of the environment has one rule, or a stated reason to have none."""
+    covered = {rule.syntax.split()[0] for rule in manual.actions} | {*manual.environment.not_taught}
+    for name in commands:
+        if name not in covered:
             yield "environment", "actions", f"the environment's action '{name}' has no rule"
     forms = {rule.id: re.sub(r"\{\w+\}", "{}", rule.syntax) for rule in manual.actions}
     counts = Counter(forms.values())
@@ -273,40 +274,40 @@ def _coverage(manual: Manual, real: Collection[str]) -> Iterator[Problem]:
     for step, action in manual.domain.advances.items():
         if action not in names:
             yield "domain", "advances", f"'{step}' is advanced by the unknown action '{action}'"
-    for step, services in manual.domain.patterns.items():
-        for service in services:
-            if service.action not in names:
+    for step, patterns in manual.domain.patterns.items():
+        for pattern in patterns:
+            if pattern.action not in names:
                 yield (
                     "domain",
                     "applicable",
-                    f"'{step}' names the unknown action '{service.action}'",
+                    f"'{step}' names the unknown action '{pattern.action}'",
                 )
                 continue
-            texts = f"{service.because} {service.wording} {{{service.likely}}}".replace("{}", "")
-            filled = {*names[service.action].parameters, "readings", "usual"}
-            for blank in {*re.findall(r"\{(\w+)\}", texts)} - filled:
-                problem = f"'{step}': '{service.action}' has no parameter '{blank}'"
+            texts = f"{pattern.because} {pattern.wording} {{{pattern.likely}}}".replace("{}", "")
+            blanks = {*names[pattern.action].parameters, "readings", "usual"}
+            for blank in {*re.findall(r"\{(\w+)\}", texts)} - blanks:
+                problem = f"'{step}': '{pattern.action}' has no parameter '{blank}'"
                 yield "domain", "applicable", problem
 
 
-def _unplayable(manual: Manual) -> Iterator[Problem]:
-    """What the guard plays by must be there: it would have nothing to offer or to fall back on."""
+def _missing_fallbacks(manual: Manual) -> Iterator[Problem]:
+    """The guard needs a fallback action, and patterns for every step."""
     domain = manual.domain
     if not domain.idle or match_action(manual, domain.idle) is None:
         what = f"'{domain.idle}' is no action of the manual" if domain.idle else "missing"
         advice = "name one that can always be done, for when nothing else is possible: 'idle: look'"
         yield "domain", "idle", f"{what}; {advice}"
     steps = dict.fromkeys(chain(*domain.procedures.values()))
-    if unserved := [step for step in steps if step not in domain.applicable]:
-        advice = f"list actions, best first: '{unserved[0]}: [{{action: NAME, because: WHY}}]'"
-        yield "domain", "applicable", f"nothing serves {', '.join(unserved)}; {advice}"
+    if uncovered := [step for step in steps if step not in domain.applicable]:
+        advice = f"list actions, best first: '{uncovered[0]}: [{{action: NAME, because: WHY}}]'"
+        yield "domain", "applicable", f"no pattern for {', '.join(uncovered)}; {advice}"
 
 
 def locate(
-    tier: str, rule: str, own: Path, shared: Path = RULES_FOLDER, over: Path | None = None
+    tier: str, rule: str, folder: Path, shared: Path = RULES_FOLDER, over: Path | None = None
 ) -> tuple[Path, int]:
-    """The file and line where an id stands, or a section begins: the user's own files first."""
-    shipped = (shared if tier == "universal" else own) / f"{tier}.yaml"
+    """The file and line of a rule id or a section; custom files come first."""
+    shipped = (shared if tier == "universal" else folder) / f"{tier}.yaml"
     files = [*(rule_files(over) if over else []), *([shipped] if shipped.is_file() else [])]
     name = re.escape(rule)
     for pattern in (rf"[\s{{-]*id:\s*{name}\s*(,|#|$)", rf"{name}:"):

@@ -1,9 +1,9 @@
 """Conditions of the procedure: when an action pattern of the domain tier applies.
 
-A predicate of Tier 3 can be undecided; a condition cannot: what is unknown does not hold. ``WORDS``
-are the conditions that a predicate cannot express, because they look at the goal, at the sub-goal,
-at the last action or at more than one thing. A world adds its own notions as data: affordances
-(`heater(place)`), categories, and `terms`, which name a choice of conditions.
+A predicate of Tier 3 can be undecided; a condition cannot: the unknown does not hold. ``WORDS`` are
+the conditions that a predicate cannot express, because they read the goal, the sub-goal, the last
+action or more than one thing. A world adds its own as data: affordances (`heater(place)`),
+categories, and `terms`, which name a choice of conditions.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from functools import partial
 from typing import NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import ARGUMENT, Predicate, around, evaluate, parse_predicate
+from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate, places_around
 from rpms.rules.schema import Locality
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to, same_thing
 
-# In a condition: the goal's own object, and where it belongs.
+# In a condition: the goal's object and destination.
 OBJECT, DESTINATION = "$object", "$destination"
 
 
 class DecisionPoint(NamedTuple):
-    """All that judging an action may look at.
+    """Everything that the judgement of an action may read.
 
-    ``no_effect`` holds the actions played since the belief last changed: they changed nothing, and
-    nothing has changed for them since; those of them that the world refused are ``refused``.
-    ``repeated_here`` holds those played in this very belief before: whatever they changed, the way
-    from there led back here. With ``check_answers`` an irreversible answer is judged too, by the
-    procedure's own choice; without it only feasibility is.
+    ``no_effect`` holds the actions since the belief last changed: they had no effect. Those of them
+    that the environment rejected are ``refused``. ``repeated_here`` holds the actions taken in this
+    same belief before: the path after them led back here. With ``check_answers`` an irreversible
+    answer is compared with the procedure's choice; without it only feasibility is judged.
     """
 
     manual: Manual
@@ -44,27 +43,27 @@ class DecisionPoint(NamedTuple):
     check_answers: bool = False
 
 
-def sought_kind(point: DecisionPoint, about: str) -> str:
-    """What is looked for: a field of the goal, the sub-goal's target, or a category itself."""
+def sought_kind(point: DecisionPoint, reference: str) -> str:
+    """The kind of thing to look for: a field of the goal, the sub-goal's target, or a category."""
     target = point.sub_goal.get("about", Target()).get("object", "") or point.sub_goal["target"]
     goal = {"object": point.goal["object"], "destination": point.goal["destination"]}
-    return {**goal, "target": target}.get(about, about)
+    return {**goal, "target": target}.get(reference, reference)
 
 
 def localities_of(point: DecisionPoint, sought: str) -> list[Locality]:
-    """The lines of this goal's manual that say where a thing is."""
+    """The manual's lines for this goal that say where a thing is."""
     manual = point.manual
     return [line for _, line in manual.localities(point.goal) if manual.holds_kind(line, sought)]
 
 
 def rank(name: str, places: Sequence[str]) -> int:
-    """How early a list of places has the kind of this one: a `large cupboard` is a cupboard."""
+    """The index of this place's kind in a list of places: a `large cupboard` is a cupboard."""
     kinds = (frozenset({place}) for place in places)
     return next((n for n, kind in enumerate(kinds) if is_a(name, kind)), len(places))
 
 
 def holds(point: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) -> bool:
-    """Whether a condition is known to hold; what is unknown does not."""
+    """Return whether a condition is known to hold."""
     bound = {OBJECT: point.goal["object"], DESTINATION: point.goal["destination"], **names}
     # A parameter or `$object` becomes a name; `$object` may also stand within an argument.
     arguments = [bound.get(a, a.replace(OBJECT, bound[OBJECT])) for a in predicate.arguments]
@@ -81,87 +80,89 @@ def holds(point: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) 
 
 
 def _targeted(point: DecisionPoint, name: str) -> bool:
-    """The sub-goal names it, or the kind of thing it is."""
-    about = point.sub_goal.get("about") or Target(object=point.sub_goal["target"])
-    named = [about.get("object", ""), about.get("place", ""), about.get("which", "")]
-    named += about.get("limits", {})
-    return any(_within(word, text) for word in {name, kind_of(name)} for text in named)
+    """The sub-goal names the thing or its kind."""
+    target = point.sub_goal.get("about") or Target(object=point.sub_goal["target"])
+    texts = [target.get("object", ""), target.get("place", ""), target.get("which", "")]
+    texts += target.get("limits", {})
+    return any(_within(word, text) for word in {name, kind_of(name)} for text in texts)
 
 
 def _within(name: str, text: str) -> bool:
-    """Whether a text has all words of a name in a row; `mug 1` is not the kind `mug`."""
-    run, words = name.lower().split(), [*text.lower().split(), ""]
+    """A text has all words of a name in a row; `mug 1` is not the kind `mug`."""
+    target, words = name.lower().split(), [*text.lower().split(), ""]
     return any(
-        words[at : at + len(run)] == run and not words[at + len(run)].isdigit()
-        for at in range(len(words) - len(run))
+        words[start : start + len(target)] == target and not words[start + len(target)].isdigit()
+        for start in range(len(words) - len(target))
     )
 
 
 def _is_object(point: DecisionPoint, name: str) -> bool:
-    """The goal's object, whatever state it is in: `liquid tin`, or `ice` where it is water.
+    """It is the goal's object in any state: `liquid tin`, or `ice` if the object is water.
 
-    A goal may name it by a state that it had: `solid unknown substance B` melts.
+    A goal may name an earlier state: `solid unknown substance B` melts.
     """
     thing = point.goal["object"]
-    first, _, lasting = thing.partition(" ")
-    if lasting and first in point.manual.facts.wording.anything and refers_to(name, lasting):
+    first, _, rest = thing.partition(" ")
+    if rest and first in point.manual.facts.wording.anything and refers_to(name, rest):
         return True
     return refers_to(name, thing) or _has_category(point, name, thing)
 
 
 def mentioned(point: DecisionPoint, words: str) -> bool:
-    """The task's own sentence says it."""
+    """The task sentence contains these words."""
     return f" {words} " in re.sub(r"[.,'()]", " ", f" {point.goal['sentence']} ")
 
 
 def _stands_for(point: DecisionPoint, name: str, finding: str) -> bool:
-    """The task names it as the answer in case of this finding."""
+    """The task names it as the answer for this finding."""
     phrase = point.manual.domain.stands_for.format(name=name, finding=finding)
     return bool(phrase) and f" {phrase}" in point.goal["sentence"]
 
 
 def _shared_spot(point: DecisionPoint) -> bool:
-    """Another place was found at this spot, and what else is here has not been looked at."""
-    here = point.belief["location"]
-    return bool(point.belief["reachable"]) and here not in point.belief["spots"]
+    """Another place shares this spot, and the agent has not looked around here."""
+    location = point.belief["location"]
+    return bool(point.belief["reachable"]) and location not in point.belief["spots"]
 
 
 def _has_category(point: DecisionPoint, name: str, category: str) -> bool:
-    """One of the kinds listed under this name: a category, or a property of Tier 3."""
+    """It is of a kind listed under this category or Tier-3 affordance."""
     listed = point.manual.domain.categories.get(category, ())
     kinds = point.manual.facts.affordances.get(category) or frozenset(listed)
     return is_a(name, kinds) is True
 
 
 def _is(point: DecisionPoint, name: str, condition: str) -> bool:
-    """Whether a condition of one argument holds of a thing."""
+    """A condition of one argument holds of a thing."""
     return holds(point, Predicate(True, condition, (ARGUMENT,)), {ARGUMENT: name})
 
 
 def _some(point: DecisionPoint, condition: str) -> bool:
-    """Some thing that is carried or was seen is so."""
-    known = {*point.belief["holding"], *point.belief["visible"], *point.belief["last_seen"]}
-    return any(_is(point, name, condition) for name in known)
+    """The condition holds of something that is carried or was seen."""
+    things = {*point.belief["holding"], *point.belief["visible"], *point.belief["last_seen"]}
+    return any(_is(point, name, condition) for name in things)
 
 
 def _inside(point: DecisionPoint, name: str, condition: str) -> bool:
-    """What it is in or on is so: `inside(thing, heater)`."""
-    return any(_is(point, place, condition) for place in around(point.belief, name))
+    """The condition holds of a place that it is in or on: `inside(thing, heater)`."""
+    return any(_is(point, place, condition) for place in places_around(point.belief, name))
 
 
 def _contains(point: DecisionPoint, name: str, condition: str) -> bool:
-    """Something that was seen in it, or in something in it, is so."""
-    inner = (thing for thing in point.belief["last_seen"] if name in around(point.belief, thing))
+    """The condition holds of something inside it, at any depth."""
+    inner = (
+        thing for thing in point.belief["last_seen"] if name in places_around(point.belief, thing)
+    )
     return any(_is(point, thing, condition) for thing in inner)
 
 
 def _shows(point: DecisionPoint, place: str, condition: str) -> bool:
-    """Something that was seen at this place is so."""
+    """The condition holds of something that was seen at this place."""
     return any(_is(point, thing, condition) for thing in point.belief["spots"].get(place, []))
 
 
 def _foremost(point: DecisionPoint, name: str, category: str) -> bool:
-    """Of the kinds in view that a category lists in order, the first: the oldest, the smallest."""
+    """It comes first, among the things in view, in the category's order: oldest, smallest."""
     kinds = point.manual.domain.categories.get(category, [])
     ranks = {
         seen: next((n for n, kind in enumerate(kinds) if refers_to(seen, kind)), len(kinds))
@@ -171,9 +172,9 @@ def _foremost(point: DecisionPoint, name: str, category: str) -> bool:
 
 
 def _record(point: DecisionPoint, name: str) -> str:
-    """What the belief has on record of a thing; empty if there is nothing.
+    """The states of a thing in the belief; empty if there are none.
 
-    A plane with a water surface is no water: a name says at its end what a thing is.
+    A plane with a water surface is not water: the end of a name says what a thing is.
     """
     flags = point.belief["flags"]
     if name in flags:
@@ -182,9 +183,9 @@ def _record(point: DecisionPoint, name: str) -> str:
 
 
 def _noted(point: DecisionPoint, name: str, what: str) -> bool:
-    """The belief has this state of a thing on record.
+    """The belief records this state of a thing.
 
-    The end of an entry is enough (`bottom of the plane`), and `*` asks for any.
+    The end of an entry is enough (`bottom of the plane`), and `*` matches any state.
     """
     text = _record(point, name)
     return bool(text) if what == "*" else any(_ends(state, what) for state in text.split(", "))
@@ -195,20 +196,20 @@ def _ends(text: str, what: str) -> bool:
 
 
 def _event(point: DecisionPoint, kind: str, what: str) -> bool:
-    """It happened: the thing was chosen, the ingredient was named."""
+    """An event of this kind is recorded, such as a chosen thing or a named ingredient."""
     return any(e["kind"] == kind and _ends(e["thing"], what) for e in point.belief["events"])
 
 
 def _event_of_kind(point: DecisionPoint, kind: str, name: str) -> bool:
-    """It happened to the kind of thing that this is: the recipe says apple, this is a red apple."""
+    """An event is recorded for this kind of thing: the recipe says apple, this is a red apple."""
     things = frozenset(e["thing"] for e in point.belief["events"] if e["kind"] == kind)
     return is_a(name, things) is True
 
 
 def _called_for(point: DecisionPoint, name: str) -> bool:
-    """Of the choices that the sub-goal gives a limit each, what was read calls for this one.
+    """The reading selects this choice, of the choices that the sub-goal gives a limit each.
 
-    The unit says which number on record of the goal's object is to be compared.
+    The unit says which recorded number of the goal's object to compare.
     """
     limit = point.sub_goal.get("about", Target()).get("limits", {}).get(name.lower())
     if limit is None:
@@ -219,30 +220,30 @@ def _called_for(point: DecisionPoint, name: str) -> bool:
 
 
 def _side(read: float, number: float) -> str:
-    """On which side of a limit a reading is; at the limit itself on neither."""
+    """The side of the limit that a reading is on; neither at the limit itself."""
     return "above" if read > number else "below" if read < number else "exactly"
 
 
-def _at_named(point: DecisionPoint) -> bool:
-    """The agent is at the place that the sub-goal names, or it names none."""
-    named = point.sub_goal.get("about", Target()).get("place", "")
-    return named in ("", point.belief["location"])
+def _at_target_place(point: DecisionPoint) -> bool:
+    """The agent is at the place that the sub-goal names, or the sub-goal names none."""
+    place = point.sub_goal.get("about", Target()).get("place", "")
+    return place in ("", point.belief["location"])
 
 
 def _undecided(point: DecisionPoint) -> bool:
-    """The sub-goal's choices have limits, and no reading on record is on either side of them."""
+    """The sub-goal's choices have limits, and no recorded reading selects one of them."""
     limits = point.sub_goal.get("about", Target()).get("limits", {})
     return bool(limits) and not any(_called_for(point, name) for name in limits)
 
 
 def _reading(point: DecisionPoint, unit: str) -> float | None:
-    """The number in this unit that is on record of the goal's object."""
+    """The recorded number of the goal's object in this unit."""
     read = re.search(rf"(-?[\d.]+) {re.escape(unit)}", _record(point, point.goal["object"]))
     return float(read[1]) if read else None
 
 
 def compared(point: DecisionPoint) -> str:
-    """In words, what a choice by numbers rests on: a reading and its limit, or several readings."""
+    """Word the numbers behind a choice: a reading and its limit, or several readings."""
     for _, number, unit in point.sub_goal.get("about", Target()).get("limits", {}).values():
         if (read := _reading(point, unit)) is not None:
             return f"{read:g} is {_side(read, number)} {number:g} {unit}"
@@ -250,7 +251,7 @@ def compared(point: DecisionPoint) -> str:
 
 
 def readings_of(point: DecisionPoint) -> dict[str, int]:
-    """The numbers on record of things like the goal's object."""
+    """The recorded numbers of things that the goal's object may refer to."""
     return {
         key: int(number[0])
         for key, text in point.belief["flags"].items()
@@ -259,7 +260,7 @@ def readings_of(point: DecisionPoint) -> dict[str, int]:
 
 
 def _reads(point: DecisionPoint, name: str, pick: Callable[[list[int]], int]) -> bool:
-    """Of two or more readings, all unlike, its is the one."""
+    """Its reading is the one picked from two or more different readings."""
     readings = readings_of(point)
     numbers = list(readings.values())
     unlike = len(set(numbers)) == len(numbers) > 1
@@ -275,25 +276,25 @@ def _empty(point: DecisionPoint, name: str) -> bool:
 
 
 def _single(point: DecisionPoint, name: str) -> bool:
-    """No other thing at hand goes by the same name, so the name can be used."""
+    """No other thing in view or held has the same name, so the name is unambiguous."""
     return [*point.belief["visible"], *point.belief["holding"]].count(name) < 2
 
 
 def _may_hold(point: DecisionPoint, name: str) -> bool:
-    """A container is worth opening for what the step looks for.
+    """The container is worth opening for the thing that the step looks for.
 
-    It is one of those that the manual lists for such things, in a room where they are or that the
-    step names. Of what the manual says nothing about, any container may hold it.
+    The manual lists it for such things, in a room where they are or that the step names. If the
+    manual says nothing about the thing, any container may hold it.
     """
-    here = point.belief["location"] or ""
+    location = point.belief["location"] or ""
     localities = localities_of(point, sought_kind(point, "target"))
-    named = point.sub_goal.get("about", Target()).get("place", "")
+    target_place = point.sub_goal.get("about", Target()).get("place", "")
     if localities and not any(rank(name, line.inside) < len(line.inside) for line in localities):
         return False
     rooms = [*(place for line in localities for place in line.places)]
-    if named in point.manual.facts.connected:
-        return here == named or here in rooms
-    return here in rooms or not rooms
+    if target_place in point.manual.facts.connected:
+        return location == target_place or location in rooms
+    return location in rooms or not rooms
 
 
 # The words whose last argument is another condition.
@@ -315,19 +316,19 @@ WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
     "event": (2, _event, "{1} is on record: {0}"),
     "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
     "called_for": (1, _called_for, "the reading calls for {0}"),
-    "at_named": (0, _at_named, "this is the place that the step names"),
+    "at_named": (0, _at_target_place, "this is the place that the step names"),
     "undecided": (0, _undecided, "no reading decides"),
     "may_hold": (1, _may_hold, "{0} may hold what is looked for"),
     "reads_lowest": (1, partial(_reads, pick=min), "{0} has the lowest number"),
     "reads_highest": (1, partial(_reads, pick=max), "{0} has the highest number"),
     "of_category": (2, _has_category, "{0} is one of the {1}"),
     "foremost": (2, _foremost, "{0} is the first in view of the {1}"),
-    # What was just played changed nothing: time to do the other of two things.
+    # The last action had no effect: time to do the other of two things.
     "after": (
         1, lambda point, verb: bool(point.no_effect) and point.no_effect[-1].startswith(verb),
         "the last action was {0}",
     ),
-    # These ask whether another condition holds of some thing.
+    # These check another condition on some thing.
     "some": (1, _some, "there is something, and {0}"),
     "inside": (2, _inside, "{0} is in something, and {1}"),
     "contains": (2, _contains, "{0} holds something, and {1}"),

@@ -1,12 +1,12 @@
-"""Reading rule files so that every mistake can be pointed at, and laying one manual over another.
+"""Reads rule files, reports mistakes with their line, and overlays one manual with another.
 
-A folder of the user's own may hold any of ``universal.yaml``, ``domain.yaml`` and
-``environment.yaml``, with only the sections that change: a rule takes the place of the one with its
-id, a new one comes last, and a table is changed key by key. A file that says ``replaces: true``
-takes the place of the whole tier. Any other YAML file there is a tier of its own.
+A custom folder may hold any of ``universal.yaml``, ``domain.yaml`` and ``environment.yaml``, with
+only the sections that change: a rule replaces the one with its id, a new one comes last, and a
+table is changed key by key. A file with ``replaces: true`` replaces the whole tier. Any other YAML
+file in the folder is an additional tier.
 
-PyYAML forgets where a value stood once it is built, so the document is kept as nodes long
-enough to find the line of whatever the schema refuses.
+PyYAML does not keep the line of a parsed value, so the document is also kept as nodes, to find the
+line of a value that the schema rejects.
 """
 
 from __future__ import annotations
@@ -20,43 +20,49 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from rpms.rules.manual import RULES_FOLDER, SITUATION, TIERS, Manual
-from rpms.rules.schema import DomainTier, EnvironmentTier, ExtraTier, Rule, UniversalTier
+from rpms.rules.schema import (
+    RENAMED_KEYS,
+    DomainTier,
+    EnvironmentTier,
+    ExtraTier,
+    Rule,
+    UniversalTier,
+)
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, read_yaml, stamp_of
 
 Tier = TypeVar("Tier", bound=BaseModel)
 Built = TypeVar("Built")
 
-# Sections whose items are known by their ids.
+# Sections whose items have ids.
 BY_ID = {"rules", "likely_places", "here", "actions", "forbidden", "policy", "situations"}
-# What a whole tier must have and a change of it need not.
+# Sections that a whole tier requires and an overlay does not.
 _REQUIRED: Mapping[str, dict[str, Any]] = {
     "domain": {"procedures": {}},
     "environment": {"actions": []},
 }
 
 
-def read_manual(own: Path, shared: Path = RULES_FOLDER) -> Manual:
-    """The validated manual of a world; errors name the file, the rule id and the line.
+def read_manual(folder: Path, shared: Path = RULES_FOLDER) -> Manual:
+    """Read and validate the manual of a world; errors name the file, the rule id and the line.
 
-    Tiers 2 and 3 lie in a folder of the world's own, wherever that is. Tier 1 is shared by all; a
-    ``universal.yaml`` in the world's folder is laid over it, as a user's own rules are. A file that
-    was edited is read anew.
+    Tiers 2 and 3 are in the world's folder. All worlds share Tier 1; a ``universal.yaml`` in the
+    world's folder overlays it, as custom rules do. A file that was edited is read again.
     """
-    files = [shared / "universal.yaml", *(own / f"{tier}.yaml" for tier in TIERS)]
-    return _read(own, shared, tuple(stamp_of(file) for file in files if file.is_file()))
+    files = [shared / "universal.yaml", *(folder / f"{tier}.yaml" for tier in TIERS)]
+    return _read(folder, shared, tuple(stamp_of(file) for file in files if file.is_file()))
 
 
 @lru_cache(maxsize=64)
-def _read(own: Path, shared: Path, _content: tuple[Any, ...]) -> Manual:
-    universal = own / "universal.yaml"
+def _read(folder: Path, shared: Path, _content: tuple[Any, ...]) -> Manual:
+    universal = folder / "universal.yaml"
     return Manual(
-        _laid_over(
+        _overlaid(
             load_tier(shared / "universal.yaml", UniversalTier),
-            universal if universal.is_file() and own != shared else None,
+            universal if universal.is_file() and folder != shared else None,
         ),
-        load_tier(own / "domain.yaml", DomainTier),
-        load_tier(own / "environment.yaml", EnvironmentTier),
+        load_tier(folder / "domain.yaml", DomainTier),
+        load_tier(folder / "environment.yaml", EnvironmentTier),
     )
 
 
@@ -66,19 +72,19 @@ def load_tier(file: Path, model: type[Tier]) -> Tier:
 
 
 def rule_files(folder: Path) -> list[Path]:
-    """The rule files of a folder, by name; a folder without any is a mistake."""
+    """The rule files of a folder, by name; raises an error if there are none."""
     files = sorted(folder.glob("*.yaml")) if is_folder(folder) else []
     if not files:
         what = "holds no rule files" if is_folder(folder) else "is no folder"
         raise RpmsError(
             f"rules: {folder} {what}; give a folder with any of "
-            f"{', '.join(f'{name}.yaml' for name in TIERS)}, or tiers of your own"
+            f"{', '.join(f'{name}.yaml' for name in TIERS)}, or additional tiers"
         )
     return files
 
 
 def overlay(manual: Manual, folder: Path) -> Manual:
-    """The manual with a folder laid over it; a mistake is told as ``file:line: rule: what``."""
+    """Overlay a manual with a folder; a mistake is reported as ``file:line: rule: what``."""
     files = {file.stem: file for file in rule_files(folder)}
     extra: dict[str, list[Rule]] = {}
     for name, file in files.items():
@@ -86,14 +92,14 @@ def overlay(manual: Manual, folder: Path) -> Manual:
             tier = _extra(file, extra)
             extra[tier.tier] = tier.rules
     return Manual(
-        _laid_over(manual.universal, files.get("universal")),
-        _laid_over(manual.domain, files.get("domain")),
-        _laid_over(manual.environment, files.get("environment")),
+        _overlaid(manual.universal, files.get("universal")),
+        _overlaid(manual.domain, files.get("domain")),
+        _overlaid(manual.environment, files.get("environment")),
         extra=extra,
     )
 
 
-def _laid_over(shipped: Tier, file: Path | None) -> Tier:
+def _overlaid(shipped: Tier, file: Path | None) -> Tier:
     if file is None:
         return shipped
     node, data = read_yaml(file)
@@ -104,12 +110,12 @@ def _laid_over(shipped: Tier, file: Path | None) -> Tier:
         line = line_of(node, ["replaces"])
         raise RpmsError(f"{file}:{line}: replaces: should be true or false")
     whole = data if replaces else {**_REQUIRED.get(file.stem, {}), **data}
-    own = checked(file, node, whole, type(shipped).model_validate)
-    return own if replaces else merged(shipped, own)
+    tier = checked(file, node, whole, type(shipped).model_validate)
+    return tier if replaces else merged(shipped, tier)
 
 
 def merged(shipped: Tier, over: Tier) -> Tier:
-    """A tier, or a part of one, with everything that the other one says."""
+    """A tier, or a part of one, changed by everything that ``over`` sets."""
     changes: dict[str, Any] = {}
     for name in over.model_fields_set:
         old, new = getattr(shipped, name), getattr(over, name)
@@ -125,9 +131,9 @@ def merged(shipped: Tier, over: Tier) -> Tier:
 
 
 def _by_id(old: Sequence[Any], new: Sequence[Any]) -> Iterator[Any]:
-    """Each new one in the place of the old one with its id, or at the end.
+    """Each new rule replaces the old one with its id, or comes last.
 
-    Several forbidden patterns may have one id, that of their rule: they are replaced together.
+    Several forbidden patterns may have the id of one rule: they are replaced together.
     """
     by_id: dict[str, list[Any]] = {}
     for rule in new:
@@ -153,20 +159,22 @@ def _extra(file: Path, others: Collection[str]) -> ExtraTier:
 def checked(
     file: Path, node: yaml.Node | None, data: object, build: Callable[[object], Built]
 ) -> Built:
-    """What ``build`` makes of a document; its first mistake is told with its line."""
+    """Build an object from a document; the first mistake is reported with its line."""
     _refuse_repeated_keys(file, node)
     try:
         return build(data)
     except ValidationError as error:
-        # A mistyped key is refused twice, as missing and as unknown; the second shows the typo.
+        # A mistyped key is reported twice, as missing and as unknown; the second shows the typo.
         mistakes = error.errors()
         typos = [mistake for mistake in mistakes if mistake["type"] == "extra_forbidden"]
         first = (typos or mistakes)[0]
         what = first["msg"].removeprefix("Value error, ")
         place = [part for part in first["loc"] if isinstance(part, str | int)]
+        if typos and (new_key := RENAMED_KEYS.get(str(place[-1]))):
+            what = f"unknown key '{place[-1]}'; it is called '{new_key}' now"
         where = f"{file}:{line_of(node, place)}: {_rule_id(data, place)}"
-        named = ".".join(map(str, place[:-1] if typos else place))
-        raise RpmsError(f"{where}{named}{': ' if named else ''}{what}") from error
+        path = ".".join(map(str, place[:-1] if typos else place))
+        raise RpmsError(f"{where}{path}{': ' if path else ''}{what}") from error
 
 
 def _refuse_repeated_keys(file: Path, node: yaml.Node | None) -> None:

@@ -1,4 +1,4 @@
-"""The manual of one environment: loaded, validated and asked for its active rules."""
+"""The manual of one environment, and its active rules for a goal and a belief."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
-from rpms.rules.predicates import StaticFacts, evaluate, need, parse_predicate
+from rpms.rules.predicates import StaticFacts, evaluate, parse_predicate
 from rpms.rules.schema import (
     ActionRule,
     DomainTier,
@@ -22,6 +22,7 @@ from rpms.rules.schema import (
     UniversalTier,
 )
 from rpms.rules.values import Tools
+from rpms.rules.wording import need
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import is_a
@@ -31,13 +32,13 @@ RULES_FOLDER = Path(__file__).parent
 
 Scope = Literal["goal", "all"]
 LIKELIEST = 3
-"""So many kinds of places, from the first, are where a thing is "usually"."""
+"""The first so many kinds of places are where a thing is "usually"."""
 
 
 class RuleLine(TypedDict):
-    """One line of the manual as it enters the prompt.
+    """One line of the manual as the prompt prints it.
 
-    ``last_action`` marks the line about the last action, which stands next to the decision.
+    ``last_action`` marks the line about the last action, which is printed next to the decision.
     """
 
     id: str
@@ -46,7 +47,7 @@ class RuleLine(TypedDict):
 
 
 class Rejection(NamedTuple):
-    """The last action, if it came to nothing: what became of it, and why."""
+    """The last action, if it was rejected or vetoed: its outcome, and the reason."""
 
     action: str
     outcome: str
@@ -67,7 +68,7 @@ prefix; ``situation`` changes with the belief.
 
 
 class Manual:
-    """The tiers and the questions the stages ask of them."""
+    """The tiers, and the queries that stages make on them."""
 
     def __init__(
         self,
@@ -78,10 +79,10 @@ class Manual:
         without: frozenset[str] = frozenset(),
         needed: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        """Keep the tiers; nothing is derived until it is asked for.
+        """Keep the tiers; everything else is derived on demand.
 
-        ``extra`` are tiers of the user's own, ``without`` has the ids and the tiers left out, and
-        ``needed`` the actions that types of goals take, where Tier 2 is not to be asked for them.
+        ``extra`` has custom tiers, ``without`` the ids and tiers that are left out, and ``needed``
+        the actions of each goal type if they must not be derived from Tier 2.
         """
         self.universal = universal
         self.domain = domain
@@ -90,12 +91,12 @@ class Manual:
         self.without = without
         self._fixed: dict[tuple[str, ...], ActiveRules] = {}
         self._needed: dict[str, frozenset[str]] = dict(needed or {})
-        self._told: dict[tuple[str, ...], list[tuple[str, Locality]]] = {}
+        self._locality_lines: dict[tuple[str, ...], list[tuple[str, Locality]]] = {}
         self._kinds: dict[str, frozenset[str]] = {}
 
     @property
     def tiers(self) -> list[tuple[str, list[Rule]]]:
-        """Every tier's sentences, in the order they are printed."""
+        """Every tier's sentences, in print order."""
         shipped = (self.universal.rules, self.domain.rules, self.environment.rules)
         return [*zip(TIERS, shipped, strict=True), *self.extra.items()]
 
@@ -105,22 +106,22 @@ class Manual:
         return self.environment.actions
 
     def knows(self, rule: ActionRule) -> bool:
-        """Whether anything may be said of an action; of one left out only its form is known."""
+        """Return whether the rule is active; of a rule left out only the syntax is known."""
         return rule.id not in self.without
 
     @cached_property
     def principles(self) -> frozenset[str]:
-        """The ids of all sentences: who acts by one of them asks whether it is there."""
+        """The ids of all sentences; code that acts by one checks that it is in the manual."""
         return frozenset(rule.id for _, rules in self.tiers for rule in rules)
 
     def demanded(self, sub_goal: str) -> str:
-        """The action that Tier 2 demands for a sub-goal; none where the tier was left out."""
+        """The action that Tier 2 demands for a sub-goal; empty if the tier is left out."""
         return "" if "domain" in self.without else self.domain.advances.get(sub_goal, "")
 
     def is_foreign(self, action: str, goal_type: str) -> bool:
-        """Whether an action completes steps of other types of goals alone, by Tier 2.
+        """Return whether an action completes only steps of other goal types, by Tier 2.
 
-        A step that stands in no procedure, such as freeing the hand, may be taken under any goal.
+        A step that is in no procedure, such as freeing the hand, may be taken under any goal.
         """
         domain = self.domain
         if "domain" in self.without or goal_type not in domain.procedures:
@@ -130,18 +131,18 @@ class Manual:
         steps = {step for step, completing in domain.advances.items() if completing == action}
         return bool(steps) and steps <= others
 
-    def around(self, goal_type: str, sub_goal: str) -> tuple[set[str], set[str]]:
-        """The actions that complete steps before this one alone, and those of this and later ones.
+    def completing_actions(self, goal_type: str, sub_goal: str) -> tuple[set[str], set[str]]:
+        """The actions that complete only earlier steps, and those of this step and later ones.
 
-        By Tier 2; nothing where the tier was left out, or does not have the step.
+        By Tier 2; both are empty if the tier is left out or does not have the step.
         """
         steps = self.domain.procedures.get(goal_type, [])
         if "domain" in self.without or sub_goal not in steps:
             return set(), set()
-        here = steps.index(sub_goal)
+        index = steps.index(sub_goal)
         completing = [self.domain.advances.get(step, "") for step in steps]
-        ahead = set(completing[here:]) - {""}
-        return set(completing[:here]) - ahead - {""}, ahead
+        upcoming = set(completing[index:]) - {""}
+        return set(completing[:index]) - upcoming - {""}, upcoming
 
     @property
     def forbidden(self) -> list[Forbidden]:
@@ -151,16 +152,16 @@ class Manual:
     @cached_property
     def facts(self) -> StaticFacts:
         """Static properties of kinds, for evaluating predicates."""
-        ways: dict[str, set[str]] = {}
+        connections: dict[str, set[str]] = {}
         for place, others in self.environment.connected.items():
             for other in others:
-                ways.setdefault(place, set()).add(other)
-                ways.setdefault(other, set()).add(place)
+                connections.setdefault(place, set()).add(other)
+                connections.setdefault(other, set()).add(place)
         return StaticFacts(
             _sets(self.environment.affordances),
             _sets(self.environment.contains),
             [frozenset(unit) for unit in self.environment.built_together],
-            {place: frozenset(others) for place, others in ways.items()},
+            {place: frozenset(others) for place, others in connections.items()},
             self.environment.predicates,
             wording=self.environment.wording,
             ruled_out=_sets(self.environment.ruled_out),
@@ -178,18 +179,18 @@ class Manual:
 
     @cached_property
     def by_name(self) -> dict[str, ActionRule]:
-        """The actions by their names, which for tools are the names of the tools."""
+        """The actions by name; for tools, by the tool's name."""
         return {rule.name: rule for rule in self.actions}
 
     @cached_property
     def brought_about(self) -> frozenset[str]:
-        """The facts that actions have as their effects."""
+        """The states that actions have as effects."""
         outcomes = (outcome for rule in self.actions for outcome in rule.outcomes)
         return frozenset(o.arguments[1] for o in outcomes if o.name == "state" and o.positive)
 
     @cached_property
     def policy(self) -> dict[str, list[PolicyRule]]:
-        """What the policy demands of each action; nothing of what was left out."""
+        """The policy rules of each action, without those left out."""
         table: dict[str, list[PolicyRule]] = {}
         for rule in self.environment.policy:
             for name in rule.action if rule.id not in self.without else ():
@@ -205,19 +206,19 @@ class Manual:
         return [p for rule in self.localities_of(kind) for p in rule.places]
 
     def localities_of(self, kind: str) -> list[Locality]:
-        """What Tier 2 says of where a kind of object is: by its categories, or by its own name."""
-        mine = self.categories_of(kind) | {kind}
-        return [rule for rule in self.domain.likely_places if mine & set(rule.about)]
+        """Tier 2's lines on where a kind of object is, by its categories or its name."""
+        names = self.categories_of(kind) | {kind}
+        return [rule for rule in self.domain.likely_places if names & set(rule.about)]
 
     def localities(self, goal: GoalSpec) -> list[tuple[str, Locality]]:
-        """What is printed of where things are under this goal, and the thing that each is about.
+        """The lines on where things are under this goal, each with the thing that it is about.
 
-        A search rests on these lines alone, so that whoever reads them can follow it.
+        A search uses only these printed lines, so that a reader can follow it.
         """
         key = (goal["object"], goal["destination"], goal["sentence"])
-        if key not in self._told:
-            self._told[key] = [*self._localities_of_goal(goal)]
-        return self._told[key]
+        if key not in self._locality_lines:
+            self._locality_lines[key] = [*self._localities_of_goal(goal)]
+        return self._locality_lines[key]
 
     def _localities_of_goal(self, goal: GoalSpec) -> Iterator[tuple[str, Locality]]:
         kinds = [kind for kind in (goal["object"], goal["destination"]) if kind]
@@ -228,7 +229,7 @@ class Manual:
                 yield what, rule
 
     def holds_kind(self, rule: Locality, name: str) -> bool:
-        """Whether a line about where things are is about this one: a ``pear seed`` is a seed."""
+        """Return whether a line on where things are covers this name: a ``pear seed`` is a seed."""
         if rule.id not in self._kinds:
             tables = (self.domain.categories, self.environment.affordances)
             listed = {k for about in rule.about for table in tables for k in table.get(about, ())}
@@ -236,23 +237,23 @@ class Manual:
         return is_a(name, self._kinds[rule.id]) is True
 
     def needed_for(self, goal_type: str) -> frozenset[str]:
-        """The actions that goals of a type take, by Tier 2: what completes and serves their steps.
+        """The actions that goals of a type take: those that Tier 2 lists for their steps.
 
-        Steps that no procedure lists, such as freeing the hand, may come up under any goal. A
-        manual that does not say what serves its steps may need every action.
+        Steps that no procedure lists, such as freeing the hand, may occur under any goal. If the
+        manual lists no patterns for a step, every action may be needed.
         """
         if goal_type not in self._needed:
             domain = self.domain
-            own = domain.procedures.get(goal_type, [])
-            others = {step for steps in domain.procedures.values() for step in steps} - {*own}
-            steps = [step for step in (*own, *domain.applicable) if step not in others]
-            services = [s for step in steps for s in domain.applicable.get(step, [])]
-            names = {s.action for s in (*services, *domain.urgent)
-                     if {"all", goal_type} & {*s.goal_types}}  # fmt: skip
-            names |= {domain.advances[step] for step in own if step in domain.advances}
+            procedure = domain.procedures.get(goal_type, [])
+            others = {step for steps in domain.procedures.values() for step in steps} - {*procedure}
+            steps = [step for step in (*procedure, *domain.applicable) if step not in others]
+            patterns = [p for step in steps for p in domain.applicable.get(step, [])]
+            names = {p.action for p in (*patterns, *domain.urgent)
+                     if {"all", goal_type} & {*p.goal_types}}  # fmt: skip
+            names |= {domain.advances[step] for step in procedure if step in domain.advances}
             everything = {rule.name for rule in self.actions}
-            known = own and all(step in domain.applicable for step in own)
-            self._needed[goal_type] = frozenset(names if known else everything)
+            complete = procedure and all(step in domain.applicable for step in procedure)
+            self._needed[goal_type] = frozenset(names if complete else everything)
         return self._needed[goal_type]
 
     def active(
@@ -270,7 +271,7 @@ class Manual:
             rejected: the last action, if it was rejected or sent back.
             scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action.
         """
-        # Only numbered places differ from home to home; the others are the same wherever one is.
+        # Only numbered places differ between scenes.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
         key = (scope, goal["type"], goal["object"], goal["destination"], goal["sentence"], *places)
         if key not in self._fixed:
@@ -279,47 +280,48 @@ class Manual:
 
     def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: Scope) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
-        mine = self.categories_of(kind)
+        categories = self.categories_of(kind)
 
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             holds = set(rule.requires) <= set(self.environment.features)
             if scope == "goal" and goal["sentence"]:
-                told = not rule.said or _says(goal, rule.said)
-                holds = holds and told and not _says(goal, rule.unless_said)
+                said = not rule.said or _says(goal, rule.said)
+                holds = holds and said and not _says(goal, rule.unless_said)
             holds = holds and (scope == "all" or rule.scope == "goal")
-            return holds and by_type and (not rule.about or bool(mine & set(rule.about)))
+            return holds and by_type and (not rule.about or bool(categories & set(rule.about)))
 
-        def wanted(rule: ActionRule) -> bool:
-            taken = scope == "all" or rule.name in self.needed_for(goal_type)
-            return rule.printed and self.knows(rule) and taken
+        def printed(rule: ActionRule) -> bool:
+            needed = scope == "all" or rule.name in self.needed_for(goal_type)
+            return rule.printed and self.knows(rule) and needed
 
-        before = {
-            "domain": [*self._localities(goal, places), *self._here(goal, places)],
+        leading = {
+            "domain": [*self._localities(goal, places), *self._scene_lines(goal, places)],
             "environment": [
                 _action_line(rule, self.environment.understood, self.facts, once=scope == "goal")
                 for rule in self.actions
-                if wanted(rule)
+                if printed(rule)
             ]
             + [
                 _policy_line(rule, self.facts)
                 for rule in self.environment.policy
-                if rule.id not in self.without and any(wanted(self.by_name[n]) for n in rule.action)
+                if rule.id not in self.without
+                and any(printed(self.by_name[n]) for n in rule.action)
             ],
         }
         return {
             name: [
                 line
-                for line in (*before.get(name, []), *map(_line, filter(applies, rules)))
+                for line in (*leading.get(name, []), *map(_line, filter(applies, rules)))
                 if line["id"] not in self.environment.unprinted
             ]
             for name, rules in self.tiers
         }
 
     def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
-        """Where what the goal names is usually found, unless it is a place itself.
+        """The lines on where the goal's things are usually found, except things that are places.
 
-        In places of this home, in the order to try them; as kinds where the home is not known.
+        They name places of this scene in the order to try them, or kinds if no place is known.
         """
         for kind, rule in self.localities(goal):
             if any(kind_of(place) == kind for place in places):
@@ -327,24 +329,24 @@ class Manual:
             groups = [_of_kind(sort, places) for sort in rule.places]
             order = " -> ".join(group for group in groups if group)
             if order:
-                # Where none of its likeliest places is here, the others are no more than possible.
+                # If the scene has none of the likeliest places, the others are merely possible.
                 likely = any(groups[:LIKELIEST])
                 text = f"{kind} {f'is {rule.how_often}' if likely else 'may be'} at: {order}"
                 if rule.inside:
                     text += f"; it may be in a closed {_either(rule.inside)} there"
                 yield RuleLine(id=rule.id, text=text)
 
-    def _here(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
+    def _scene_lines(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
         for rule in self.domain.here:
             if not {"all", goal["type"]} & set(rule.goal_types):
                 continue
             kind = goal["destination"] if rule.kind == "$destination" else rule.kind
-            if rule.kind and not kind:  # a page about the type, not about one goal of it
+            if rule.kind and not kind:  # for a page about the goal type, without a goal
                 continue
-            named = _of_kind(kind, places)
-            if named or not kind:
+            names = _of_kind(kind, places)
+            if names or not kind:
                 blanks = {"object": goal["object"], "destination": goal["destination"]}
-                yield RuleLine(id=rule.id, text=rule.text.format(places=named, **blanks))
+                yield RuleLine(id=rule.id, text=rule.text.format(places=names, **blanks))
 
     def _situations(self, belief: Belief, rejected: Rejection | None) -> list[RuleLine]:
         fields = {"held": ", ".join(belief["holding"]), "place": belief["location"] or ""}
@@ -366,7 +368,7 @@ class Manual:
 
 
 def _says(goal: GoalSpec, words: Sequence[str]) -> bool:
-    """Whether the task's own sentence has one of these words, or rows of words."""
+    """Return whether the task sentence has one of these words or phrases."""
     sentence = f" {re.sub(r'[^a-z0-9-]+', ' ', goal['sentence'].lower())} "
     return any(f" {word} " in sentence for word in words)
 
@@ -377,12 +379,12 @@ def _sets(table: Mapping[str, Sequence[str]]) -> dict[str, frozenset[str]]:
 
 def _either(names: Sequence[str]) -> str:
     """``fridge, freezer or cupboard``."""
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
+    *others, last_name = names
+    return f"{', '.join(others)} or {last_name}" if others else last_name
 
 
 def _of_kind(kind: str, places: Sequence[str]) -> str:
-    """The places of a kind by number, or the kind itself where no place is known yet."""
+    """The places of a kind by number, or the kind itself if no place is known yet."""
     if not places:
         return kind
     return ", ".join(sorted((p for p in places if kind_of(p) == kind), key=in_order))
@@ -393,7 +395,7 @@ def _line(rule: Rule) -> RuleLine:
 
 
 def _policy_line(rule: PolicyRule, facts: StaticFacts) -> RuleLine:
-    """The policy's demand in its own words, or made from its needs."""
+    """The policy's demand in its own words, or derived from its needs."""
     names = " and ".join(rule.action)
     needs = "; ".join(need(predicate, {}, facts) for predicate in rule.demands)
     return RuleLine(id=rule.id, text=rule.text or f"{names} needs {needs}")
@@ -402,7 +404,7 @@ def _policy_line(rule: PolicyRule, facts: StaticFacts) -> RuleLine:
 def _action_line(
     rule: ActionRule, understood: Sequence[str], facts: StaticFacts, once: bool
 ) -> RuleLine:
-    """An action as the prompt shows it: syntax, needs, and a warning that is said ``once``."""
+    """An action as the prompt shows it; with ``once``, a warning in Tier 2 is not repeated."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
     needs = "; ".join(need(p, blanks, facts) for p in rule.needs if p.name not in understood)
     text = rule.syntax.format(**blanks)

@@ -1,7 +1,7 @@
-"""The shape of the three YAML tiers.
+"""The schema of the three YAML tiers.
 
-The models refuse unknown keys, so a typo in a rule file is an error at load time and not a rule
-that silently never applies.
+Unknown keys are rejected, so a typo in a rule file is an error at load time and not a rule that
+silently never applies.
 """
 
 from __future__ import annotations
@@ -37,36 +37,41 @@ RuleId = Annotated[str, AfterValidator(_check_id)]
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
-"""A statement about the belief, in the words of the predicates."""
+"""A predicate, as text."""
 
-# Predicates that only hold of a place, as their first argument.
+# Predicates whose first argument is a place.
 OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
 
-# What the manual can fill into a situation's text.
+# Blanks that the manual fills into a situation's text.
 SITUATION_BLANKS = ("held", "place", "action", "outcome", "reason")
-# A name that an earlier version had, and the one it has now.
+# Names of an earlier version, each with its new name.
 RENAMED_BLANKS = {"violated": "reason"}
+RENAMED_KEYS = {
+    "serves": "applicable",
+    "asked_back": "disambiguation",
+    "refused_means_here": "rejected_means_here",
+}
 
 
 class _Strict(Strict, BaseModel):
     pass
 
 
-def _check_blanks(text: str, known: Collection[str]) -> str:
-    """A blank that nothing fills would only be noticed in the middle of an episode."""
+def _check_blanks(text: str, blanks: Collection[str]) -> str:
+    """Reject a blank that nothing fills, before an episode meets it."""
     for name in re.findall(r"\{([^{}]*)\}", text):
-        if name not in known:
+        if name not in blanks:
             renamed = RENAMED_BLANKS.get(name, "")
-            advice = f"; it is called '{{{renamed}}}' now" if renamed in known else ""
+            advice = f"; it is called '{{{renamed}}}' now" if renamed in blanks else ""
             raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'{advice}")
     return text
 
 
-class Named(_Strict):
-    """What has an id.
+class ManualEntry(_Strict):
+    """An entry of a manual with an id.
 
-    Where it comes from, how sure that is (0 to 1) and how many observations speak for it are
-    written down for people: no stage reads them.
+    ``source``, ``confidence`` (0 to 1) and ``support`` (the number of observations) are for people;
+    no stage reads them.
     """
 
     id: RuleId
@@ -76,17 +81,16 @@ class Named(_Strict):
 
 
 Feature = Literal["places", "containers", "numbered names", "one hand", "instruments"]
-"""What only some worlds have: places to search, things to open, one hand, tools to carry along."""
+"""Features that only some worlds have."""
 
 
-class Rule(Named):
+class Rule(ManualEntry):
     """A sentence of the manual. ``for`` and ``about`` restrict it to goals it is useful for.
 
     ``requires`` names features that a world must have for the sentence to hold there; a world
-    lists its own under ``features`` in Tier 3. A sentence that the actions' lines say already has
-    ``scope: all``: it is printed with the whole manual only. ``said`` and ``unless_said`` are words
-    of a task's sentence: a sentence of the manual is for tasks that have one of the first and none
-    of the second.
+    lists its features in Tier 3. A sentence that repeats an action's line has ``scope: all``: it is
+    printed with the whole manual only. ``said`` and ``unless_said`` are words of a task sentence:
+    the rule applies to tasks that have one of the first and none of the second.
     """
 
     text: Text
@@ -100,14 +104,14 @@ class Rule(Named):
     about: list[str] = []
 
 
-class Locality(Named):
-    """Where a category of objects is found, likeliest first, and how often it is there.
+class Locality(ManualEntry):
+    """The places where a category of objects is found, likeliest first, and how often.
 
-    The printed line and the search are both made from it. ``about`` names categories, affordances
-    or kinds. It is printed for goals whose object or destination is one of them, and for those
-    whose sentence says a word of ``said``, but not where it says one of ``unless_said``: the task
-    itself then tells where to look. ``inside`` names the closed containers that may hold it, and
-    ``what`` is how the line calls it, where that is not the goal's own word.
+    Both the printed line and the search use it. ``about`` names categories, affordances or kinds.
+    It is printed for goals whose object or destination is one of them, and for those whose sentence
+    has a word of ``said``, but not if it has one of ``unless_said``: the task itself then says
+    where to look. ``inside`` names the closed containers that may hold the object, and ``what`` is
+    its name in the line, if that is not the goal's own word.
     """
 
     about: list[str]
@@ -122,11 +126,11 @@ class Locality(Named):
 HERE_BLANKS = ("object", "destination", "places")
 
 
-class Here(Named):
-    """A sentence that names the places of this very home: its tools, its destinations.
+class SceneLine(ManualEntry):
+    """A sentence that names places of the current scene: its tools, its destinations.
 
-    ``kind`` is the kind of place that ``{places}`` stands for, or ``$destination``; where the home
-    has none of it the sentence is left out.
+    ``kind`` is the kind of place that ``{places}`` stands for, or ``$destination``; if the scene
+    has none of that kind, the sentence is left out.
     """
 
     text: Annotated[Text, AfterValidator(lambda text: _check_blanks(text, HERE_BLANKS))]
@@ -138,7 +142,7 @@ OnViolation = Literal["refuse", "ask", "warn"]
 
 
 class ExampleCall(_Strict):
-    """A call of a tool in an example; what is no other key is an argument of the tool."""
+    """A tool call in an example; every key that is no field is an argument of the tool."""
 
     tool: str = ""
     arguments: dict[str, Any] = {}
@@ -156,14 +160,14 @@ class ExampleCall(_Strict):
 
 
 class PastAnswer(ExampleCall):
-    """A call that was carried out, and its answer: text, or data that stands for JSON."""
+    """A call that was carried out, and its answer: text, or data that becomes JSON."""
 
     tool: Text
     answer: Any = ""
 
 
 def _as_moment_text(value: object) -> object:
-    """A time as it is written, or as YAML has read it."""
+    """A time as text, also if YAML has parsed it."""
     text = value.isoformat() if isinstance(value, date) else value
     if text and as_moment(text) is None:
         raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
@@ -173,9 +177,9 @@ def _as_moment_text(value: object) -> object:
 class Example(ExampleCall):
     """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
 
-    ``tool`` can be left out where the rule is about one tool. ``after`` has earlier calls with
-    their answers, ``facts`` effects that have come about besides, ``goal`` what the user said, and
-    ``now`` the time.
+    ``tool`` can be omitted if the rule is about one tool. ``after`` has earlier calls with their
+    answers, ``facts`` further effects that hold, ``goal`` the words of the user, and ``now`` the
+    time.
     """
 
     after: list[PastAnswer] = []
@@ -184,12 +188,12 @@ class Example(ExampleCall):
     now: Annotated[str, BeforeValidator(_as_moment_text)] = ""
 
 
-class Enforced(Named):
-    """A rule that a guard of tool calls holds them to.
+class EnforcedRule(ManualEntry):
+    """A rule that the guard checks tool calls against.
 
-    ``on_violation`` is what it does with a call against the rule: refuse it, ask a person, or let
-    it pass with a warning. Calls under ``allowed`` and ``refused`` are examples: ``rpms rules
-    check`` runs them.
+    ``on_violation`` says what the guard does with a call that violates the rule: refuse it, ask a
+    person, or let it pass with a warning. Calls under ``allowed`` and ``refused`` are examples:
+    ``rpms rules check`` runs them.
     """
 
     on_violation: OnViolation = "refuse"
@@ -201,22 +205,21 @@ class Enforced(Named):
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
 
 
-class ActionRule(Enforced):
+class ActionRule(EnforcedRule):
     """One action: its syntax, what must hold before it and what holds after it.
 
-    For a tool, ``arguments`` can be given in the place of ``syntax``: their names, or for each the
-    name that it has in the rules. ``shows`` names the parameter that the tool's answer is about,
-    where the answer itself does not say so.
+    For a tool, ``arguments`` can replace ``syntax``: a list of names, or a table with the name of
+    each in the rules. ``shows`` names the parameter that the tool's answer is about, if the answer
+    itself does not say so.
 
-    ``if_refused`` explains a refusal although every precondition seemed to hold: what the
-    belief cannot know by itself but the manual does. An action that is not ``printed`` is left to
-    the system prompt's list of actions, which says all there is to it. A ``repeatable`` one is
-    worth playing again although the last time changed nothing that is known: time passes.
-    ``rejected_means_here`` names the parameter that a refusal shows to be at this very spot.
-    ``verified``, where the action gives an answer that cannot be undone, names the parameter that
-    holds the answer, and ``verified_when`` says when it is one: a guard that checks answers
-    compares it with the procedure's own choice.
-    ``critical_in`` names the sentence of Tier 2 that says ``critical``, too: it is said once.
+    ``if_refused`` explains a rejection although every precondition seemed to hold: something that
+    the manual knows and the belief cannot. An action that is not ``printed`` is described fully by
+    the system prompt's list of actions. A ``repeatable`` action may be repeated although it had no
+    effect before: time passes. ``rejected_means_here`` names the parameter that a rejection shows
+    to be at this spot. ``verified`` names the parameter that holds an answer that cannot be undone,
+    and ``verified_when`` says when it is one: a guard that checks answers compares it with the
+    procedure's choice. ``critical_in`` names the sentence of Tier 2 that also says ``critical``, so
+    that it is printed once.
     """
 
     name: str
@@ -238,7 +241,7 @@ class ActionRule(Enforced):
     @model_validator(mode="before")
     @classmethod
     def _of_a_tool(cls, data: Any) -> Any:
-        """``arguments`` as a table, and a syntax made from it where none is given."""
+        """Turn ``arguments`` into a table, and make a syntax from it if there is none."""
         if not isinstance(data, dict) or "arguments" not in data:
             return data
         listed = data["arguments"]
@@ -268,7 +271,7 @@ class ActionRule(Enforced):
 
     @cached_property
     def places(self) -> frozenset[str]:
-        """The parameters that stand for somewhere to be, not for something to handle."""
+        """The parameters that stand for places, not for things to handle."""
         predicates = (*self.needs, *self.outcomes)
         inside = {p.arguments[1] for p in predicates if p.name == "in"}
         return frozenset(inside | {p.arguments[0] for p in predicates if p.name in OF_PLACES})
@@ -280,34 +283,34 @@ class ActionRule(Enforced):
 
     @cached_property
     def called(self) -> dict[str, str]:
-        """The parameters by the names that the tool's arguments have."""
-        named = dict(_NAMED.findall(self.syntax))
-        others = {blank: blank for blank in self.parameters if blank not in named.values()}
-        return self.arguments or {**named, **others}
+        """The parameter of each argument of the tool."""
+        renamed = dict(_NAMED.findall(self.syntax))
+        others = {blank: blank for blank in self.parameters if blank not in renamed.values()}
+        return self.arguments or {**renamed, **others}
 
     def speaks_of(self, argument: str) -> bool:
-        """Whether a predicate may: of a parameter, or of a thing by a name that is no misspelt one.
+        """Return whether a predicate of this rule may use the argument.
 
-        That is a name of the syntax itself (``fill kettle``), or one with a number.
+        It may be a parameter, a name in the syntax (``fill kettle``), or a name with a number.
         """
         numbered = argument.rpartition(" ")[2].isdigit()
         return argument in self.parameters or numbered or f" {argument} " in f"{self.syntax} "
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Reads an action text of this syntax back into its parameters."""
+        """The regular expression that parses an action text of this syntax."""
         escaped = re.escape(self.syntax).replace(r"\{", "{").replace(r"\}", "}")
         return re.compile("^" + re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", escaped) + "$")
 
 
-class Forbidden(Enforced):
-    """An action the engine would allow and a rule forbids while pursuing certain goals.
+class Forbidden(EnforcedRule):
+    """An action that the environment would allow and a rule forbids for certain goals.
 
-    ``where`` ties parameters to kinds; ``$object`` stands for the goal's object, ``!$object`` for
-    anything else, ``$destination`` for where it belongs, and the name of an affordance for all its
-    kinds. The pattern does not apply where a kind it names is the goal's own destination, nor to
-    the kinds under ``unless``, nor, if ``about`` names categories, to goals whose object is in none
-    of them. Conditions under ``when`` must hold, too: the order of two steps is such a rule.
+    ``where`` restricts parameters to kinds; ``$object`` stands for the goal's object, ``!$object``
+    for anything else, ``$destination`` for the destination, and the name of an affordance for all
+    its kinds. The pattern does not apply if a kind it names is the goal's destination, nor to the
+    kinds under ``unless``, nor, if ``about`` names categories, to goals whose object is in none of
+    them. Conditions under ``when`` must hold as well, for example for the order of two steps.
     """
 
     goal_types: list[str] = Field(alias="for")
@@ -318,11 +321,11 @@ class Forbidden(Enforced):
     about: list[str] = []
 
 
-class PolicyRule(Enforced):
-    """What a policy demands of calls of a tool, or of several, beyond what the tools need.
+class PolicyRule(EnforcedRule):
+    """A demand of a policy on calls of one or more tools, beyond the tools' preconditions.
 
-    Where every condition under ``when`` holds, or may hold, all ``needs`` have to. ``source`` is
-    the policy's own sentence and ``text`` how a prompt says it.
+    If every condition under ``when`` holds, or may hold, all ``needs`` must hold. ``source`` is the
+    policy's sentence and ``text`` its wording in a prompt.
     """
 
     action: list[str] = Field(min_length=1)
@@ -347,17 +350,16 @@ class PolicyRule(Enforced):
 
 
 class ApplicableAction(_Strict):
-    """An action pattern that serves a sub-goal.
+    """An action pattern that applies to a sub-goal.
 
-    ``when`` says under which conditions it does, beyond the action's own preconditions, and ``for``
-    in which types of goals: sub-goals of one name can be different work. ``likely`` names the
-    parameter that is ranked by where ``about`` is usually found: the goal's object or destination,
-    the sub-goal's own ``target``, or a category by its name. A ``last_resort`` is offered only
-    while nothing else is. Where one that ``settles`` can be done, nothing below it is offered: what
-    is at hand goes before walking on.
-    ``wording`` stands in for the action's syntax where a thing must be told apart from its like.
-    ``because`` may name ``readings``, the numbers on record that a choice rests on, and ``usual``,
-    the line of the manual that says where such things are.
+    ``when`` has its conditions, beyond the action's preconditions, and ``for`` the goal types: a
+    sub-goal of the same name can be different work. ``likely`` names the parameter that is ranked
+    by where ``about`` is usually found: the goal's object or destination, the sub-goal's
+    ``target``, or a category by its name. A ``last_resort`` is offered only if nothing else is. If
+    a pattern that ``settles`` is possible, nothing after it is offered: act on what is near before
+    moving on. ``wording`` replaces the action's syntax where a thing must be distinguished from
+    others of its kind. ``because`` may name ``readings``, the recorded numbers behind a choice, and
+    ``usual``, the line of the manual that says where such things are.
     """
 
     action: str
@@ -380,8 +382,8 @@ def _items(value: object) -> Iterator[object]:
         yield value
 
 
-class SituationLine(Named):
-    """A task-specific line, active only while its condition holds in the belief."""
+class SituationLine(ManualEntry):
+    """A line that is printed only while its conditions hold in the belief."""
 
     when: list[Condition]
     text: Annotated[Text, AfterValidator(lambda text: _check_blanks(text, SITUATION_BLANKS))]
@@ -397,10 +399,10 @@ class UniversalTier(_Strict):
 class DomainTier(_Strict):
     """Tier 2.
 
-    ``urgent`` is what comes before any sub-goal. A term of ``terms`` can be used like a condition:
-    it holds if all of one of its choices holds. It may have an argument, which its choices call
-    ``thing``. A list within a list of ``applicable`` stands for its items, so lists can be shared.
-    ``stands_for`` is how a task says which thing is the answer in case of a finding.
+    ``urgent`` patterns come before any sub-goal. A term of ``terms`` can be used like a condition:
+    it holds if all conditions of one of its choices hold. It may have an argument, named ``thing``
+    in its choices. A list within a list of ``applicable`` stands for its items, so lists can be
+    shared. ``stands_for`` is the phrase by which a task names the answer for a finding.
     """
 
     tier: Literal["domain"] = "domain"
@@ -413,12 +415,12 @@ class DomainTier(_Strict):
     idle: str = ""
     categories: dict[str, list[str]] = {}
     likely_places: list[Locality] = []
-    here: list[Here] = []
+    here: list[SceneLine] = []
     rules: list[Rule] = []
 
     @property
     def patterns(self) -> dict[str, list[ApplicableAction]]:
-        """Every list of patterns, by the sub-goal it serves."""
+        """The patterns of each sub-goal, and the urgent ones."""
         return {"urgent": self.urgent, **self.applicable}
 
     @field_validator("applicable", mode="before")
@@ -426,14 +428,14 @@ class DomainTier(_Strict):
     def _flat(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
-        return {step: list(_items(services)) for step, services in value.items()}
+        return {step: list(_items(patterns)) for step, patterns in value.items()}
 
 
 class Disambiguation(_Strict):
-    """For worlds that answer an ambiguous request with a numbered list of what may be meant.
+    """For worlds that answer an ambiguous request with a numbered list of choices.
 
-    ``rule`` says how to answer it, ``line`` is how a line of it says where a thing is, and
-    ``carried`` is the list's word for where carried things are.
+    ``rule`` says how to answer it, ``line`` is the form in which a choice names a thing's place,
+    and ``carried`` is the list's word for the place of carried things.
     """
 
     rule: str = ""
@@ -444,29 +446,28 @@ class Disambiguation(_Strict):
 class EnvironmentTier(_Strict):
     """Tier 3.
 
-    ``predicates`` are the world's own: each holds if all of one of its choices holds, and may have
-    one argument, which its choices call ``thing``.
+    ``predicates`` are composed ones: each holds if all parts of one of its choices hold, and may
+    have one argument, named ``thing`` in its choices.
 
     ``understood`` names predicates that a rule states once for all actions: they are checked like
-    any other, but not printed again with every action. ``renamed`` has names that do not tell what
-    state a thing is in, each with one that would.
+    any other, but not printed again with every action. ``renamed`` maps names that do not show the
+    state of a thing to names that do.
 
-    ``things`` are those that any action may speak of, and ``alternatives`` facts that exclude each
-    other: of a thing that has one, the others of that list are known not to hold. In an ``unmoved``
-    world nothing changes its place: what is known to be ``in`` one, as a line on an account, is in
-    no other.
+    ``things`` may be used in the rules of any action. ``alternatives`` are facts that exclude each
+    other: if one holds of a thing, the others of that list do not. In an ``unmoved`` world nothing
+    changes its place: what is ``in`` one place, such as a line on an account, is in no other.
 
-    ``features`` are what this world has that others have not: sentences of Tier 1 that require
-    others are not printed. ``unprinted`` has ids of rules, of any tier, that a prompt goes without,
-    and why.
+    ``features`` are what this world has and others may not have: sentences of Tier 1 that require
+    other features are not printed. ``unprinted`` has ids of rules, of any tier, that a prompt
+    omits, and why.
 
-    ``policy`` has what a policy demands of tools. ``records`` names the fields by which answers in
-    JSON tell what they are about, the most telling first: an object with ``order_id`` is what is
-    known of that order. ``now`` fixes the time that conditions compare with. ``not_checkable`` has
-    sentences of the policy that no rule can hold a call to, each with the reason.
+    ``policy`` has a policy's demands on tools. ``records`` names the fields that identify the
+    objects of JSON answers, the most specific first: an object with ``order_id`` is the record of
+    that order. ``now`` fixes the time that conditions compare with. ``not_checkable`` has sentences
+    of the policy that no rule can check, each with the reason.
 
-    A table says what it lists and denies the rest. One that was learned lists what it denies, too,
-    under ``ruled_out`` or ``cannot_contain``: of any other kind nothing is known.
+    A table affirms what it lists and denies the rest. A learned table also lists what it denies,
+    under ``ruled_out`` or ``cannot_contain``: any other kind is undecided.
     """
 
     tier: Literal["environment"] = "environment"
@@ -498,7 +499,7 @@ class EnvironmentTier(_Strict):
 
 
 class ExtraTier(_Strict):
-    """A tier of the user's own: sentences, printed after the others."""
+    """A custom tier: sentences, printed after the others."""
 
     tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
     rules: list[Rule]

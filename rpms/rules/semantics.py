@@ -1,7 +1,7 @@
-"""What Tier 3 says about one action: is it feasible, why not, and what would follow.
+"""The semantics of one action by Tier 3: its feasibility, the reason, and its effects.
 
-The same reading of the YAML serves the diagnosis of failed actions, the SCF's precondition
-check, the arbiter's simulation and the audit against the real engine.
+The diagnosis of rejected actions, the SCF's precondition check, the arbiter's simulation and the
+audit against the real engine all use these functions.
 """
 
 from __future__ import annotations
@@ -15,45 +15,44 @@ from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
-    contrary,
+    argument_names,
     evaluate,
     is_evidence,
-    named_by,
-    need,
     parse_predicate,
 )
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.rules.values import Scope, Special, parse_term, value_of
+from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, is_a, refers_to
 
-# Stands for "at whatever place it is": what ``here(object)`` needs of the actions before it.
+# Stands for "at some place": what ``here(object)`` needs of earlier actions.
 _SOMEWHERE = ("at", "*")
 # Stands for "something came into view": what ``visible(object)`` needs of them, unless the object
-# is carried. Arriving, opening, switching on, taking, placing and changing all may do that.
+# is carried. Arriving, opening, switching on, taking, placing and changing may cause it.
 _IN_VIEW = ("visible", "*")
 _REVEALING = {"at", "open", "activated", "holding", "in", "changed"}
 
-Verdict = Literal["holds", "fails", "unknown", "no_such_action"]
-# The name of a predicate and what it is about.
+Feasibility = Literal["holds", "fails", "unknown", "no_such_action"]
+# The name of a predicate and its arguments.
 Fact = tuple[str, ...]
 
 
 class Diagnosis(NamedTuple):
-    """Whether an action's preconditions hold in a belief, and which do not.
+    """The preconditions of an action evaluated in a belief.
 
     Attributes:
         verdict: ``holds`` only if all hold; ``fails`` if one definitely does not.
         rule: id of the Tier-3 rule, empty when the text is no known action.
         violated: the definite failures as needs, with the actual names: ``you to be at desk 1``.
-        unsure: needs of which the belief does not tell whether they are met.
-        instead: for each violated need what is so instead; empty where that is not known.
+        unsure: needs that the belief does not decide.
+        instead: for each violated need what holds instead; empty if that is unknown.
         violated_predicates: the same failures as written in the YAML.
         unsure_predicates: likewise for what is unsure.
     """
 
-    verdict: Verdict
+    verdict: Feasibility
     rule: str
     violated: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
@@ -63,7 +62,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def checked(self) -> Diagnosis:
-        """The same without what only a policy asks for (``seen``): no environment checks that."""
+        """The diagnosis without evidence (``seen``), which only a policy needs."""
         rows = [*zip(self.violated, self.instead, self.violated_predicates, strict=True)]
         rows = [row for row in rows if parse_predicate(row[2]).name != "seen"]
         violated, instead, predicates = zip(*rows, strict=True) if rows else ((), (), ())
@@ -71,7 +70,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why the action cannot work: each unmet need, and what is so instead."""
+        """Why the action cannot work: each unmet need, and what holds instead."""
         pairs = zip(self.violated, self.instead, strict=True)
         return "; ".join(f"it needs {lack}, and {so}" if so else f"it needs {lack}"
                          for lack, so in pairs)  # fmt: skip
@@ -79,7 +78,7 @@ class Diagnosis(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def match_action(manual: Manual, action: str) -> tuple[ActionRule, Mapping[str, str]] | None:
-    """The Tier-3 rule an action text belongs to, with its parameters."""
+    """The Tier-3 rule of an action text, with the values of its parameters."""
     for rule in manual.actions:
         if names := rule.pattern.match(action):
             return rule, names.groupdict()
@@ -104,7 +103,7 @@ def check_needs(
     bindings: Mapping[str, Any],
     belief: Belief,
 ) -> Diagnosis:
-    """Evaluate what a rule needs; what only an answer can show counts as not so until one does."""
+    """Evaluate the needs of a rule; evidence counts as missing until an answer shows it."""
     violated: list[Predicate] = []
     unsure: list[Predicate] = []
     for each in needs:
@@ -128,10 +127,10 @@ def check_needs(
 
 
 def printable(bindings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call as words; one that was not given is a blank."""
+    """The arguments of a call as words; a missing one becomes a blank."""
     words: dict[str, Any] = {}
     for parameter, value in bindings.items():
-        names = named_by(value)
+        names = argument_names(value)
         words[parameter] = ", ".join(names) if names else value
         if isinstance(value, Special):
             words[parameter] = f"<{parameter}>"
@@ -139,7 +138,7 @@ def printable(bindings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
-    """Whether all preconditions hold: the verdict alone, without the words for it."""
+    """Return whether all preconditions hold; None if that is undecided."""
     matched = match_action(manual, action)
     if matched is None:
         return False
@@ -151,24 +150,24 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
 
 
 def already_done(manual: Manual, action: str, belief: Belief) -> bool:
-    """Whether everything the action would bring about holds already, so it can be left out.
+    """Return whether all effects of an action hold already, so that it can be omitted.
 
-    What has no door need not be opened.
+    A place without a door need not be opened.
     """
     matched = match_action(manual, action)
     if matched is None or not matched[0].effects or not manual.knows(matched[0]):
         return False
     rule, bindings = matched
-    # What tells that a door is open is that nothing is in the way.
+    # A place without a door counts as open.
     lasting = [p._replace(name="accessible") if p.name == "open" else p for p in rule.outcomes]
     return all(evaluate(predicate, belief, manual.facts, bindings) for predicate in lasting)
 
 
 def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
-    """Why an action was rejected, as a clause: what it lacked, else what it may have lacked.
+    """Why an action was rejected, as a clause: an unmet need, else one that may be unmet.
 
-    A need is worded as a need, and what is so instead as a fact. ``answer`` is the reason that the
-    environment itself gave: where no need is known to be unmet, nobody knows better.
+    A need is worded as a need, and what holds instead as a fact. ``answer`` is the environment's
+    own reason, which is used if no need is known to be unmet.
     """
     diagnosis = check_action(manual, action, belief)
     if diagnosis.checked.violated:
@@ -193,11 +192,11 @@ def blank_syntax(rule: ActionRule) -> str:
 def needed_actions(
     manual: Manual, actions: Sequence[str], goals: Collection[str] = ()
 ) -> list[str]:
-    """The actions of a sequence without which its last one would not have been possible.
+    """The actions of a sequence that its last action depends on.
 
-    Works backwards from the last action, keeping those whose effects a later kept action
-    needs: the detours of a search drop out, the way to the object stays. An action whose name is
-    among ``goals`` is wanted for its own sake, and one that nothing is known of may be needed.
+    Works backwards from the last action and keeps those whose effects a later kept action needs:
+    the detours of a search drop out, the path to the object stays. Actions whose name is in
+    ``goals``, and actions without a known rule, are always kept.
     """
     chosen: list[str] = []
     needed: set[Fact] = set()
@@ -217,24 +216,24 @@ def needed_actions(
 
 @lru_cache(maxsize=65536)
 def _facts(manual: Manual, action: str) -> tuple[frozenset[Fact], frozenset[Fact]]:
-    """What an action brings about and what it needs, as facts to be compared with each other."""
+    """The effects and the needs of an action, as comparable facts."""
     matched = match_action(manual, action)
     if matched is None:
         return frozenset(), frozenset()
     rule, bindings = matched
-    effects = {fact for outcome in rule.outcomes for fact in _ground(outcome.about(bindings))}
+    effects = {fact for outcome in rule.outcomes for fact in _ground(outcome.bind(bindings))}
     if any(name == "at" for name, *_ in effects):
         effects.add(_SOMEWHERE)
     if any(name in _REVEALING for name, *_ in effects):
         effects.add(_IN_VIEW)
-    needs = (fact for need in rule.needs for fact in _ground(need.about(bindings)))
+    needs = (fact for need in rule.needs for fact in _ground(need.bind(bindings)))
     return frozenset(effects), frozenset(needs)
 
 
 def _ground(predicate: Predicate) -> list[Fact]:
     """The facts that make a predicate true.
 
-    Being accessible comes about by opening, and seeing a thing here by having come here.
+    Opening makes a place accessible; moving makes things visible.
     """
     if predicate.name == "here":
         return [_SOMEWHERE]
@@ -245,35 +244,35 @@ def _ground(predicate: Predicate) -> list[Fact]:
 
 
 def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
-    """The belief after an action that succeeds, by the action's effects alone.
+    """The belief after a successful action, by the action's effects alone.
 
-    Effects do not tell what has come into view, so the view is unknown from then on.
+    Effects do not say what comes into view, so the view is unknown afterwards.
     """
     after = copy_belief(belief)
-    imagine(manual, action, after)
+    simulate_in_place(manual, action, after)
     return after
 
 
-def imagine(manual: Manual, action: str, belief: Belief) -> None:
-    """``simulate`` in a belief of one's own, which is changed: for several actions in a row."""
+def simulate_in_place(manual: Manual, action: str, belief: Belief) -> None:
+    """``simulate`` in place: changes the belief."""
     matched = match_action(manual, action)
     if matched is None or not manual.knows(matched[0]):
         return
     rule, bindings = matched
     belief["visible"] = []
     for outcome in rule.outcomes:
-        _apply(belief, outcome.about(bindings), manual.facts)
+        _apply(belief, outcome.bind(bindings), manual.facts)
 
 
 def apply_effects(
     manual: Manual, effects: Iterable[Predicate], bindings: Mapping[str, Any], b: Belief
 ) -> None:
-    """Change a belief by effects; one on a parameter that has several items is one on each."""
+    """Apply effects to a belief; an effect on a list applies to each item."""
     for outcome in effects:
         if outcome.name == "becomes":
             _set_field(b, outcome, bindings, manual.facts)
             continue
-        names = [named_by(bindings.get(argument, argument)) for argument in outcome.arguments]
+        names = [argument_names(bindings.get(argument, argument)) for argument in outcome.arguments]
         for arguments in product(*names):
             if outcome.name == "changed":
                 b["records"].pop(arguments[0], None)
@@ -284,10 +283,10 @@ def apply_effects(
 def _set_field(
     b: Belief, outcome: Predicate, bindings: Mapping[str, Any], facts: StaticFacts
 ) -> None:
-    """``becomes(order.status, cancelled)``: what an answer would say from now on."""
+    """Apply ``becomes(order.status, cancelled)`` to the record."""
     field, value = map(parse_term, outcome.arguments)
     new = value_of(value, Scope(b, facts.tools, bindings))
-    for name in named_by(bindings.get(field.head, field.head)):
+    for name in argument_names(bindings.get(field.head, field.head)):
         if isinstance(new, Special):
             b["records"].get(name, {}).pop(field.path[-1], None)
         else:
@@ -323,14 +322,16 @@ def _apply(belief: Belief, outcome: Predicate, facts: StaticFacts) -> None:
 
 
 def _note(belief: Belief, thing: str, state: str, holds: bool, facts: StaticFacts) -> None:
-    """A new state takes the place of those that it excludes; of all where a world lists none."""
-    known = [fact for fact in belief["flags"].pop(thing, "").split(", ") if fact not in ("", state)]
+    """Record a state; it replaces its alternatives, or all states if none are listed."""
+    recorded = [
+        fact for fact in belief["flags"].pop(thing, "").split(", ") if fact not in ("", state)
+    ]
     if holds:
         families = [family for family in facts.alternatives if state in family]
-        others = set[str]().union(*families) if facts.alternatives else {*known}
-        known = [*(fact for fact in known if fact not in others), state]
-    if known:
-        belief["flags"][thing] = ", ".join(known)
+        others = set[str]().union(*families) if facts.alternatives else {*recorded}
+        recorded = [*(fact for fact in recorded if fact not in others), state]
+    if recorded:
+        belief["flags"][thing] = ", ".join(recorded)
 
 
 def forbidden_by(
@@ -338,34 +339,34 @@ def forbidden_by(
 ) -> str | None:
     """The id of the rule whose forbidden pattern the action matches under this goal.
 
-    A pattern with conditions (``when``) is asked only where there is a belief to ask.
+    A pattern with conditions (``when``) is checked only if there is a belief.
     """
-    return next((rule for rule, hit in spoken_of(manual, action, goal, belief) if hit), None)
+    return next((rule for rule, hit in forbidding_rules(manual, action, goal, belief) if hit), None)
 
 
-def spoken_of(
+def forbidding_rules(
     manual: Manual, action: str, goal: GoalSpec, belief: Belief | None = None
 ) -> Iterator[tuple[str, bool]]:
-    """The forbidding rules that speak of this kind of action under this goal, and if they hit it.
+    """The rules that forbid such actions under this goal, each with whether it matches this one.
 
-    A rule with several patterns comes up once for each.
+    A rule with several patterns is yielded once for each.
     """
     matched = match_action(manual, action)
     if matched is None:
         return
     rule, bindings = matched
-    for pattern, hit in forbidding(manual, rule, bindings, goal, belief):
+    for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
         yield pattern.id, hit
 
 
-def forbidding(
+def forbidden_patterns(
     manual: Manual,
     rule: ActionRule,
     bindings: Mapping[str, Any],
     goal: GoalSpec,
     belief: Belief | None = None,
 ) -> Iterator[tuple[Forbidden, bool]]:
-    """The same about an action that was matched already, with the patterns themselves."""
+    """The forbidden patterns for a matched action, each with whether it matches."""
     for pattern in manual.forbidden:
         if pattern.action != rule.name or not {"all", goal["type"]} & {*pattern.goal_types}:
             continue
@@ -375,7 +376,7 @@ def forbidding(
             continue
         fits = all(
             any(_fits(manual, pattern, parameter, name, goal)
-                for name in named_by(bindings.get(parameter, "")) or [""])
+                for name in argument_names(bindings.get(parameter, "")) or [""])
             for parameter in pattern.where
         )  # fmt: skip
         yield (
@@ -389,7 +390,7 @@ def forbidding(
 
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:
-    """Whether what an action names for a parameter is what the pattern speaks of."""
+    """Return whether the name of a parameter matches the pattern."""
     kind = pattern.where[parameter]
     if is_a(name, frozenset(pattern.unless)):
         return False
@@ -398,7 +399,7 @@ def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: G
     if kind == "!$object":
         return bool(goal["object"]) and not refers_to(name, goal["object"])
     if kind in manual.facts.affordances:
-        own = bare_name(name) in (goal["object"], goal["destination"])
-        return not own and is_a(name, manual.facts.affordances[kind]) is True
+        is_goal_name = bare_name(name) in (goal["object"], goal["destination"])
+        return not is_goal_name and is_a(name, manual.facts.affordances[kind]) is True
     kind = goal["object"] if kind == "$object" else kind
     return kind_of(name) == kind != goal["destination"]

@@ -1,4 +1,4 @@
-"""Loading the manual of a run: a world's rules, laid over and left out as the settings say."""
+"""Loads the manual of a run: a world's rules, overlaid and ablated by the settings."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Stamp = tuple[tuple[str, int, int], ...]
 def load_manual(
     env: str, rules_dir: str = "", without: str = "", *, syntax_only: bool = False
 ) -> Manual:
-    """R of a world: its own Tiers 2 and 3 with the Tier 1 that all worlds share.
+    """Load R of a world: its Tiers 2 and 3, and the shared Tier 1.
 
     Args:
         env: the world.
-        rules_dir: a folder of rule files to lay over the manual, or to put in its place.
-        without: ids of rules and names of tiers to leave out, by comma.
-        syntax_only: the commands without what the rules know of them. The system prompt shows
-            those to every condition, so a stage uses this where rules are off.
+        rules_dir: a folder of rule files that overlay or replace the tiers.
+        without: ids of rules and names of tiers to leave out, separated by commas.
+        syntax_only: load the syntax of the commands alone. The system prompt shows it under every
+            condition, so a stage uses this when rules are off.
     """
     folder = get_environment(env).rules
     if syntax_only:
@@ -36,7 +36,7 @@ def load_manual(
 
 
 def _stamp(rules_dir: str) -> Stamp:
-    """Changes with the content of a folder: people edit their rules between runs."""
+    """A cache key that changes when the files of a folder change."""
     files = rule_files(Path(rules_dir)) if rules_dir else []
     return tuple((file.name, *stamp_of(file)) for file in files)
 

@@ -9,12 +9,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from rpms.guard.audit import AuditedCall, audit_conversation, read_messages, write_messages
-from rpms.guard.conversation import DECISION, Desk
+from rpms.guard.conversation import DECISION, ConversationTracker
 from rpms.guard.tools import defaults_of
 from rpms.vocabulary.errors import RpmsError
 from tests.guard.audited.world import TOOLS, WORLD
 
-DESK = Desk.open(WORLD)
+DESK = ConversationTracker.open(WORLD)
 DEFAULTS = {tool.name: defaults_of(tool) for tool in TOOLS}
 ASKED = {"role": "user", "content": "My money back!"}
 ORDER = {"order_id": "O1", "total": 50.0, "status": "delivered"}

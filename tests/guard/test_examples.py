@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.guard.conversation import Desk
+from rpms.guard.conversation import ConversationTracker
 from rpms.guard.examples import example_problems
 from rpms.vocabulary.errors import RpmsError
 from tests.guard.audited.world import WORLD
@@ -17,7 +17,7 @@ SHOWN = "after: [{tool: get_order, order_id: O1, answer: {order_id: O1, total: 5
 def problems(folder: Path, environment: str) -> list[tuple[str, str]]:
     """Of a manual with sections laid over the desk's own."""
     (folder / "environment.yaml").write_text(environment, encoding="utf-8")
-    desk = Desk.open(WORLD, folder)
+    desk = ConversationTracker.open(WORLD, folder)
     return [(rule, text) for _, rule, text in example_problems(desk)]
 
 
@@ -32,7 +32,7 @@ def limit(examples: str, **more: str) -> str:
 
 def test_the_desk_s_own_examples_come_out() -> None:
     assert len(WORLD.rules.joinpath("environment.yaml").read_text().split("refused:")) > 1
-    assert [*example_problems(Desk.open(WORLD))] == []
+    assert [*example_problems(ConversationTracker.open(WORLD))] == []
 
 
 @pytest.mark.parametrize(

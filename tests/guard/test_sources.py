@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.guard.conversation import Desk
+from rpms.guard.conversation import ConversationTracker
 from rpms.guard.sources import compare_policy, split_sentences
 from tests.guard.audited.world import WORLD
 
@@ -53,13 +53,13 @@ def test_sentences_of_paragraphs_items_and_tables() -> None:
     ]
 
 
-def laid_over(folder: Path, environment: str) -> Desk:
+def laid_over(folder: Path, environment: str) -> ConversationTracker:
     (folder / "environment.yaml").write_text(environment, encoding="utf-8")
-    return Desk.open(WORLD, folder)
+    return ConversationTracker.open(WORLD, folder)
 
 
 def test_a_source_cites_the_sentence_that_it_has_or_is_part_of() -> None:
-    found = compare_policy(Desk.open(WORLD).manual, POLICY)
+    found = compare_policy(ConversationTracker.open(WORLD).manual, POLICY)
     assert len(found.sentences) == 11 and found.excused == [] and found.strange == []
     assert [s.line for s in found.uncited] == [4, 4, 4, 7, 8, 9, 11, 18, 20]
 
@@ -77,7 +77,7 @@ def test_a_source_cites_the_sentence_that_it_has_or_is_part_of() -> None:
     ],
 )
 def test_words_are_compared(tmp_path: Path, source: str, cited: int) -> None:
-    before = compare_policy(Desk.open(WORLD).manual, POLICY)
+    before = compare_policy(ConversationTracker.open(WORLD).manual, POLICY)
     rule = f'{{id: P-NEW, action: refund, needs: ["given(usd)"], source: "{source}"}}'
     after = compare_policy(laid_over(tmp_path, f"policy: [{rule}]").manual, POLICY)
     assert len(before.uncited) - len(after.uncited) == cited

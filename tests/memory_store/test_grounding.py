@@ -23,7 +23,8 @@ from rpms.memory_store.grounding import (
 )
 from rpms.memory_store.roles import fill, lift
 from rpms.rules import Manual
-from rpms.rules.predicates import PREDICATES, World, need, parse_predicate, statement
+from rpms.rules.predicates import PREDICATES, World, parse_predicate
+from rpms.rules.wording import need, statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm

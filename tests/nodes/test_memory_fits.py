@@ -26,7 +26,8 @@ from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, tokens
 from rpms.prompts.examples import NEW_TASK
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import need, parse_predicate
+from rpms.rules.predicates import parse_predicate
+from rpms.rules.wording import need
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import TOKEN_BUDGET, RunContext

@@ -79,7 +79,7 @@ DOMAIN = [
      "'take_object' is advanced by the unknown action 'fly'"),
     ("idle: ''", "idle", f"missing; {NAME_ONE}"),
     ("idle: dance", "idle", f"'dance' is no action of the manual; {NAME_ONE}"),
-    (f"procedures:\n  {HEAT}: [find_lmap]", "applicable", "nothing serves find_lmap; list actions, "
+    (f"procedures:\n  {HEAT}: [find_lmap]", "applicable", "no pattern for find_lmap; list actions, "
      "best first: 'find_lmap: [{action: NAME, because: WHY}]'"),
 ]  # fmt: skip
 

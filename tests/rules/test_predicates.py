@@ -4,16 +4,8 @@ from typing import Any
 
 import pytest
 
-from rpms.rules.predicates import (
-    STATEMENTS,
-    StaticFacts,
-    Wording,
-    contrary,
-    evaluate,
-    need,
-    parse_predicate,
-    statement,
-)
+from rpms.rules.predicates import StaticFacts, Wording, evaluate, parse_predicate
+from rpms.rules.wording import STATEMENTS, contrary, need, statement
 from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 

@@ -68,7 +68,7 @@ def cases(env: str, split: str, count: int, steps: int) -> Iterator[Case]:
 
 def needs(manual: Manual, action: str) -> list[Predicate]:
     rule, names = match_action(manual, action) or (None, {})
-    return [need.about(names) for need in rule.needs] if rule else []
+    return [need.bind(names) for need in rule.needs] if rule else []
 
 
 def unfounded(case: Case) -> list[str]:
@@ -120,7 +120,7 @@ def test_advice_in_play(env: str, split: str, count: int, steps: int) -> None:
             assert not forbidden_by(case.manual, action, case.goal)
             rule, names = match_action(case.manual, action) or (None, {})
             lost = [
-                effect.about(names).arguments[0]
+                effect.bind(names).arguments[0]
                 for effect in (rule.outcomes if rule else ())
                 if not effect.positive and effect.name == "holding"
             ]

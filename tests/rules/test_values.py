@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from rpms.rules.predicates import StaticFacts, contrary, evaluate, may_hold, need, parse_predicate
+from rpms.rules.predicates import StaticFacts, evaluate, may_hold, parse_predicate
 from rpms.rules.values import ABSENT, Tools
+from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, empty_belief
 
 TOOLS = Tools({"refund": {"order": "order_id", "usd": "usd"}}, now="2026-01-10T12:00:00")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from rpms.rules import match_action
-from rpms.rules.predicates import Predicate, World, evaluate, parse_predicate
+from rpms.rules.predicates import Predicate, StaticFacts, evaluate, parse_predicate
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from tests.truth.playing import Moment
@@ -198,9 +198,9 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
 
 
 def evaluated(
-    truth: Belief, world: World, predicate: Predicate, names: Mapping[str, str]
+    truth: Belief, facts: StaticFacts, predicate: Predicate, names: Mapping[str, str]
 ) -> bool | None:
-    return evaluate(predicate, truth, world, names)
+    return evaluate(predicate, truth, facts, names)
 
 
 def fact_fault(moment: Moment, fact: str) -> str:

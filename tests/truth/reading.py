@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from rpms.guard.policy import applicable_actions
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import PREDICATES, Predicate, need, statement
+from rpms.rules.predicates import PREDICATES, Predicate
+from rpms.rules.wording import need, statement
 from tests.truth.playing import Moment
 
 Check = Callable[[Moment, re.Match[str]], Iterable[str]]
@@ -125,7 +126,7 @@ def learned_faults(
         return
     rule, names = matched
     for words, as_need in ((needs, True), (then, False)):
-        taught = [p.about(names) for p in (rule.needs if as_need else rule.outcomes)]
+        taught = [p.bind(names) for p in (rule.needs if as_need else rule.outcomes)]
         taught_words = {(need if as_need else statement)(p, {}, manual.facts) for p in taught}
         for part in words.split("; ") if words else []:
             if part.removesuffix(" still") in taught_words:

@@ -522,7 +522,7 @@ def reason_faults(moment: Moment, action: str, reason: str) -> Iterator[str]:
     truth = truth_of(moment)
 
     def holds(predicate: Predicate, names: Mapping[str, str]) -> bool | None:
-        return true_predicate(truth, predicate.about(names))
+        return true_predicate(truth, predicate.bind(names))
 
     other = {
         r"no open door leads from here to (.+): go room by room": lambda m, found: is_so(

@@ -10,8 +10,9 @@ from rpms.envs.telecom.adapter import HAND_OVER, TYPES, all_tasks
 from rpms.guard.policy import veto
 from rpms.guard.repair import find_repair
 from rpms.rules import already_done, match_action
-from rpms.rules.predicates import UNSHOWN, Predicate, evaluate, need, parse_predicate, statement
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.wording import UNSHOWN, need, statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.truth.playing import Moment

@@ -20,7 +20,8 @@ from rpms.envs import get_environment
 from rpms.envs.base import LiveGame, Task
 from rpms.envs.telecom.adapter import all_tasks, demanded_tools
 from rpms.rules import Manual, check_action, match_action
-from rpms.rules.predicates import parse_predicate, statement
+from rpms.rules.predicates import parse_predicate
+from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from tests.truth import alfworld_lines, scienceworld_lines, telecom_lines

@@ -42,7 +42,8 @@ from rpms.memory_store.methods.method import (
 )
 from rpms.memory_store.stores import store_version
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import is_predicate, parse_predicate, statement
+from rpms.rules.predicates import is_predicate, parse_predicate
+from rpms.rules.wording import statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext

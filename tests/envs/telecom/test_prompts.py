@@ -15,8 +15,8 @@ from rpms.graph import build_graph, run_episode
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState
 from rpms.rules import already_done, check_action, explain_rejection
-from rpms.rules.predicates import statement
 from rpms.rules.schema import ActionRule
+from rpms.rules.wording import statement
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_yaml

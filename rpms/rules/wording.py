@@ -1,0 +1,223 @@
+"""Words predicates: as statements, as needs, and as what holds instead of an unmet need.
+
+Prompts, vetoes and refusals print these texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rpms.rules import values
+from rpms.rules.predicates import (
+    ARGUMENT,
+    Predicate,
+    StaticFacts,
+    evaluate,
+    parse_predicate,
+    places_around,
+)
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of
+from rpms.vocabulary.naming import bare_name, find_name
+from rpms.vocabulary.output import with_article
+
+# Each predicate as a statement about the present state; a negated form where "not" is not enough. A
+# world may add its own. A need is derived from the same statement (``need``), so that no need is
+# printed in the form of a fact.
+STATEMENTS: dict[str, str] = {
+    "at": "you are at {0}",
+    "not at": "you are somewhere else than {0}",
+    "place": "{0} is a place here",
+    "holding": "you hold {0}",
+    "not holding": "you do not hold {0}",
+    "hand_empty": "your hand is empty",
+    "not hand_empty": "your hand is full",
+    "open": "{0} is open",
+    "closed": "{0} is closed",
+    "accessible": "{0} is open (if it has a door)",
+    "not accessible": "{0} is closed",
+    "in": "{0} is in/on {1}",
+    "here": "{0} is where you are",
+    "kind": "{0} is {1}",
+    "can_contain": "{0} is able to hold {1}",
+    "state": "{0} is {1}",
+    "seen": "{0} is known to be {1}",
+    "delivered": "{0} is in its final place, {1}",
+    "visible": "{0} is in view",
+    "adjacent": "{0} is next to here and not closed",
+    "unclosed": "{0} is not closed",
+    "not unclosed": "{0} is closed",
+    "activated": "{0} is on",
+    "not activated": "{0} is off",
+    "combined": "all parts are in {0}",
+    "changed": "{0} is changed",
+    "becomes": "{0} is {1} now",
+    "looked_around": "you are informed about what is here",
+    "here_closed": "the place where you are is closed",
+}
+UNSHOWN = "no answer has shown that yet"
+"""Printed for an unmet need of evidence when nothing is known."""
+_VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
+# Separates the clauses of a compound statement: each clause has its own verb.
+_JOINT = re.compile(r"(; |, | or | and )")
+
+
+def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
+    """A predicate as a statement, with the names filled in: ``X is closed``."""
+    if predicate.name in values.WORDS:
+        words = _compared(predicate, bindings, facts)
+        return words if predicate.positive else _denied(words)
+    names = [bindings.get(name, name) for name in predicate.arguments]
+    if sentence := fact_sentence(predicate, names, facts):
+        return sentence
+    statements = {**STATEMENTS, **facts.wording.phrases}
+    if not predicate.positive and (denied := statements.get(f"not {predicate.name}")):
+        return denied.format(*names)
+    adjective = predicate.name.replace("_", " ")
+    plain = f"{{0}} is {adjective}" if names else f"this is {adjective}"
+    if predicate.name == "kind":
+        names = [names[0], with_article(names[1])]
+    words = statements.get(predicate.name, plain).format(*names)
+    return words if predicate.positive else _denied(words)
+
+
+def _compared(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
+    """Word a comparison by its terms, not their values: ``<usd> is at most the total of O1``."""
+    scope = values.Scope(empty_belief(), facts.tools, bindings)
+    first, *others = (values.spoken(term, scope) for term in predicate.arguments)
+    more = [", ".join(others)] if predicate.name == "one_of" else others
+    return values.WORDS[predicate.name].format(first, *more)
+
+
+def _denied(words: str) -> str:
+    """Negate a statement; a compound one is negated as a whole."""
+    verb = _VERB.search(words)
+    if verb is None or verb["no"] or verb["do"] or _JOINT.search(words, verb.end()):
+        return f"it is not so that {words}"
+    if verb[1]:
+        return f"{words[: verb.end()]} not{words[verb.end() :]}"
+    return f"{words[: verb.start()]}you do not hold{words[verb.end() :]}"
+
+
+def need(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
+    """Word a need, to follow "needs": ``drawer 1 to be closed``."""
+    words = statement(predicate, bindings, facts)
+    if _VERB.search(words) is None:
+        return f"it to be so that {words}"
+    if words.startswith("it is not so that"):
+        return _needed(words)
+    return "".join(map(_needed, _JOINT.split(words)))
+
+
+def _needed(clause: str) -> str:
+    """``X is closed`` -> ``X to be closed``; words without a verb stay as they are."""
+    verb = _VERB.search(clause)
+    if verb is None:
+        return clause
+    before, after = clause[: verb.start()], clause[verb.end() :]
+    if verb[1]:
+        return f"{before}{'not ' if verb['no'] else ''}to be{after}"
+    return f"{before}you {'not ' if verb['do'] else ''}to hold{after}"
+
+
+def contrary(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
+) -> str:
+    """State what holds instead of an unmet need; empty if that adds nothing.
+
+    All of it comes from the belief: the location, the hand, doors, last sightings. A predicate that
+    the world words itself gets no sentence of ours, which might not fit: "you hold a lock".
+    """
+    if predicate.name in values.WORDS:
+        scope = values.Scope(belief, facts.tools, bindings)
+        parts = (values.what_is(term, scope) for term in predicate.arguments)
+        return " and ".join(dict.fromkeys(filter(None, parts)))
+    custom = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
+    if custom and predicate.name in ("at", "holding", "hand_empty"):
+        return ""
+    names = [str(bindings.get(name, name)) for name in predicate.arguments]
+    key = f"{'' if predicate.positive else 'not '}{predicate.name}"
+    location, holding = belief["location"], ", ".join(belief["holding"])
+    hand = f"you hold {holding}" if holding else "you hold nothing"
+    container = find_name(names[0], belief["containers"]) if names else None
+    door = belief["containers"].get(container or "", "")
+    if key in ("at", "here") and location is None:
+        return "you are at none of the places yet"
+    if key == "at":
+        return f"you are at {location}"
+    if key == "not at":
+        return f"you are at {names[0]} already"
+    if key in ("holding", "hand_empty"):
+        return hand
+    if key in ("open", "closed", "accessible", "unclosed"):
+        return f"{names[0]} is {door}" if door else f"{names[0]} has no door"
+    if key == "here":
+        last_place = belief["last_seen"].get(names[0])
+        return f"{names[0]} was last seen at {last_place}" if last_place else hand
+    if key == "in":
+        if names[0] in belief["holding"]:
+            return f"you hold {names[0]}"
+        last_place = belief["last_seen"].get(names[0])
+        if last_place and facts.unmoved:
+            return statement(Predicate(True, "in", (names[0], last_place)), {}, facts)
+        if last_place:
+            return f"{names[0]} was last seen at {last_place}"
+        return f"it was not there when {names[1]} was searched"
+    if key == "can_contain":
+        place, thing = (with_article(kind_of(name)) for name in names)
+        return f"{place} does not take {thing}"
+    if key == "adjacent" and location is not None:
+        if names[0] in facts.connected.get(location, ()):
+            return f"the way from {location} to {names[0]} is closed"
+        return f"no way leads from {location} to {names[0]}"
+    if key in ("activated", "not activated"):
+        return f"{names[0]} is {'off' if predicate.positive else 'on'}"
+    if key == "visible":
+        closed = (place for place in places_around(belief, bare_name(names[0]))
+                  if belief["containers"].get(place) == "closed")  # fmt: skip
+        return next((f"it is in {place}, which is closed" for place in closed), "")
+    if key in ("state", "seen", "not state", "not seen"):
+        instead = _fact_instead(belief, facts, names[0], names[1])
+        return instead or (UNSHOWN if key == "seen" else "")
+    if key in facts.predicates:
+        return _choices_instead(belief, facts, facts.predicates[key], names)
+    return ""
+
+
+def _choices_instead(
+    belief: Belief, facts: StaticFacts, choices: Sequence[Sequence[str]], names: Sequence[str]
+) -> str:
+    """State what holds instead of each choice of a composed predicate, if all ask for evidence.
+
+    For other predicates the hand and the location would be repeated for each choice.
+    """
+    bindings, parts = dict(zip((ARGUMENT,), names, strict=False)), list[str]()
+    for choice in choices:
+        predicates = [parse_predicate(text) for text in choice]
+        if any(predicate.name != "seen" for predicate in predicates):
+            return ""
+        unmet = (p for p in predicates if evaluate(p, belief, facts, bindings) is False)
+        parts += [contrary(p, belief, facts, bindings) for p in [*unmet][:1]]
+    if UNSHOWN in parts:
+        return UNSHOWN
+    return " and ".join(dict.fromkeys(parts)) if all(parts) else ""
+
+
+def _fact_instead(belief: Belief, facts: StaticFacts, thing: str, state: str) -> str:
+    """Word the facts on record that exclude a state of a thing, or the state itself."""
+    record = belief["flags"].get(thing, "")
+    recorded = record.split(", ") if record else []
+    rivals = {fact for family in facts.alternatives if state in family for fact in family}
+    relevant = [
+        fact for fact in recorded if fact == state or fact in rivals or not facts.alternatives
+    ]
+    predicates = (Predicate(True, "state", (thing, fact)) for fact in relevant)
+    return " and ".join(statement(fact, {}, facts) for fact in predicates)
+
+
+def fact_sentence(predicate: Predicate, names: Sequence[str], facts: StaticFacts) -> str:
+    """The world's own sentence about a state; empty if it has none."""
+    if predicate.name not in ("state", "seen"):
+        return ""
+    sentence = facts.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
+    return sentence.format(*names)
