@@ -330,7 +330,7 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     assert (advice["printed"], advice["needs"]) == (["heat <object> with <place>"], ["be there"])
 
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "memory.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "memory.md"
 SMALL = "rpms.commands.world_template.world:WORLD"
 WORLDS = ["alfworld", "scienceworld", SMALL]
 
