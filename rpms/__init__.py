@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rpms.envs import get_environment as get_environment
     from rpms.evals.arms import Arm as Arm
     from rpms.evals.arms import Variant as Variant
-    from rpms.evals.comparison import compare as compare
     from rpms.evals.costs import Budget as Budget
     from rpms.evals.evaluate import ExecutionOptions as ExecutionOptions
     from rpms.evals.evaluate import evaluate as evaluate
@@ -89,7 +88,6 @@ _HOMES = {
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "settings_of"),
     "rpms.vocabulary.context": ("RunContext",),
     "rpms.rules.world_manual": ("load_manual",),
-    "rpms.evals.comparison": ("compare",),
     "rpms.evals.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),

@@ -119,13 +119,14 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
 def standings(run: Run, graded: bool) -> Table:
     """How far each condition came, in the few figures that a first look wants."""
     from rpms.evals.report.source import names, source_of
+    from rpms.evals.step_analysis import analyses
     from rpms.evals.tables import Table, count, label, number
 
     rows = []
     for name in run.conditions:
         episodes = run.played(name)
         steps = sum(episode.steps for episode in episodes)
-        refused = sum(episode.invalid_actions for episode in episodes)
+        refused = sum(each.invalid_actions for each in analyses(run, episodes).values())
         score = [number(sum(e.score for e in episodes) / len(episodes))] if graded else []
         won = count(sum(episode.success for episode in episodes))
         rows.append([label(names(name)), won, *score, count(steps), count(refused)])

@@ -51,6 +51,22 @@ def replaced_option(words: Sequence[str]) -> str:
     return ""
 
 
+REMOVED_WORDS = {
+    ("compare",): "'rpms report A B' puts runs side by side.",
+    ("export", "--format"): "'rpms export' writes chat messages alone: leave it out.",
+    ("export", "--prompts"): "Each line has its whole prompt: leave it out.",
+}
+"""Commands and options of earlier versions, and what to type instead."""
+
+
+def removed_word(words: Sequence[str]) -> str:
+    """For a command or an option that is gone, what to type instead."""
+    given = {*words, *(name for name, _ in typed(words))}
+    return next(
+        (f" {hint}" for names, hint in REMOVED_WORDS.items() if given.issuperset(names)), ""
+    )
+
+
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Every option with the value after it; a switch has the next word, which does no harm."""
     for word, after in zip(words, [*words[1:], ""], strict=True):

@@ -23,20 +23,13 @@ from rpms.evals.costs import Meter, Tokens, cost_of
 from rpms.evals.manifest import now
 from rpms.evals.plan import Job
 from rpms.evals.records import EpisodeLine
-from rpms.evals.step_analysis import (
-    decision_counts,
-    failure_counts,
-    judge,
-    judging_manual,
-    mark_failures,
-    memory_counts,
-    prediction_counts,
-)
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
 from rpms.nodes.state import EpisodeInput, EpisodeState, follow
 from rpms.rules import ActiveRules
+from rpms.rules.judgement import judge
 from rpms.rules.manual import SITUATION
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -50,7 +43,7 @@ LEVEL = 5
 UNANSWERED: dict[str, Any] = {
     "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
     "usage": Tokens()._asdict(), "seconds": 0.0,
-    "cost_usd": None, "proposal": "", "judged": [], "lacked": "",
+    "cost_usd": None, "proposal": "", "judged": [],
 }  # fmt: skip
 """How a step reads when the episode broke off in it."""
 
@@ -67,8 +60,8 @@ def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
     return {**ids, SITUATION: [dict(rule) for rule in rules[SITUATION]]}
 
 
-COUNTS = ("steps", "invalid_actions", "format_errors", "prompt_tokens", "cached_tokens",
-          "output_tokens", "model_calls", "cache_hits", "capped_replies")  # fmt: skip
+COUNTS = ("steps", "prompt_tokens", "cached_tokens", "output_tokens", "model_calls", "cache_hits",
+          "capped_replies")  # fmt: skip
 
 
 class EpisodeResult(NamedTuple):
@@ -186,7 +179,9 @@ class EpisodeRecorder:
         decisions = self._decisions(state)
         # What the model said of its own accord, before a guard asked again or played another.
         proposal = decisions[0]["proposal"] if decisions else turn["action"]
-        manual = judging_manual(state["env"], state["settings"])
+        chosen = state["settings"]
+        rules = (str(chosen.get(name) or "") for name in ("rules_dir", "without_rules"))
+        manual = load_manual(state["env"], *rules)
         step |= {
             "decisions": decisions,
             "proposal": proposal,
@@ -220,12 +215,8 @@ class EpisodeRecorder:
             return self._result()
 
     def _result(self) -> EpisodeResult:
-        steps, task, mode = self.steps, self.job.task, self.state.get("failure_mode")
+        task = self.job.task
         goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
-        if steps:
-            settings = self.state["settings"]
-            mark_failures(steps, judging_manual(task["env"], settings), goal, settings, mode)
-        knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
         cross_trial_memory = (
             {"cross_trial_memory": dict(self.job.cross_trial_memory)} if self.job.trial > 1 else {}
         )
@@ -242,20 +233,12 @@ class EpisodeRecorder:
             "signature": goal["signature"],
             "success": self.state.get("success", False),
             "score": self.state.get("score", 0.0),
-            "failure_mode": mode,
+            "failure_mode": self.state.get("failure_mode"),
             "error": self.state.get("error", ""),
             "error_place": self.state.get("error_place"),
             **{name: self.state.get(name, 0) for name in COUNTS},
-            "knowledge_tokens": round(sum(knowledge) / len(knowledge), 1) if knowledge else 0.0,
-            "dropped_turns": max((step.get("dropped_turns", 0) for step in steps), default=0),
             **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
             "cost_usd": cost_of(self.spent, self._rates),
-            "drift_steps": sum(bool(step["belief_errors"]) for step in steps),
-            "checked_steps": sum(bool(step["truth"]) for step in steps),
-            **memory_counts(steps),
-            **decision_counts(self.state.get("decisions", [])),
-            **prediction_counts(steps),
-            **failure_counts(steps, mode),
             "seconds": round(perf_counter() - self._began, 3),
             "env_seconds": round(self._seconds["env_step"] + self._seconds["reset_env"], 3),
             "model_seconds": round(self._seconds["llm_call"], 3),

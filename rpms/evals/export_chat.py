@@ -9,6 +9,7 @@ What else is known of a line stands in the same line of a second file.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,9 +22,9 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.envs import Task, get_environment
 from rpms.evals.arms import make_arm, parse_arm
+from rpms.evals.conditions import find_label
 from rpms.evals.evaluate import ExecutionOptions, play_plan
 from rpms.evals.expert import corrections, llm_call
-from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
 from rpms.evals.learning_splits import refuse_judging
 from rpms.evals.plan import Job, RunPlan, choose_tasks, evenly, one_of_each_stretch, remaining
 from rpms.evals.records import Episode
@@ -69,6 +70,12 @@ class Lesson(NamedTuple):
     about: Mapping[str, Any]
     decisions: Sequence[DecidedStep]
     won: bool
+
+
+def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
+    """A step's prompt; empty where the episode broke off before it."""
+    texts = log["messages"]
+    return [Message(role=role, content=texts[place]) for role, place in step.get("prompt", [])]
 
 
 def lesson_of(
@@ -145,6 +152,11 @@ def _reply(decision: DecidedStep) -> Document:
     return {"role": "assistant", "content": decision.reply, "weight": int(decision.target)}
 
 
+def packed(document: Document) -> bytes:
+    """Plain ASCII: some readers take a line separator inside a text for a line's end."""
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
 def about_file(out: Path) -> Path:
     """Where the second file lies: beside the first."""
     return out.with_name(f"{out.name.removesuffix('.jsonl')}.meta.jsonl")
@@ -176,6 +188,16 @@ def _check_turns(per: Per, histories: Iterable[Any]) -> None:
         raise RpmsError("an arm has a history of its own, not all turns: give --per decision")
 
 
+def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
+    """The labels that were meant, all by default; refused where the run has none of that name."""
+    conditions = [find_label(label, run.conditions) for label in typed]
+    if unknown := set(conditions) - set(run.conditions):
+        raise RpmsError(
+            f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
+        )
+    return conditions or run.conditions
+
+
 def export_chat(
     run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
     corrected: bool = False,
@@ -187,11 +209,14 @@ def export_chat(
     _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
     if corrected and per == "episode":
         raise RpmsError("what the expert corrects was not played on: give --per decision")
+    episodes = (episode for episode in run.episodes.values() if episode.condition in labels)
+    logs = ((episode, read_log(run.log_file(episode))) for episode in episodes)
     lessons = (
         correction_of(episode, log, env, split)
         if corrected
         else lesson_of(episode, log, env, split, run.model(episode.condition))
-        for _, episode, log in logged_episodes(run, labels)
+        for episode, log in logs
+        if log and log["steps"]
     )
     return write_chat(lessons, out, per, most)
 

@@ -14,7 +14,7 @@ from rpms.envs import get_environment
 from rpms.evals.records import Episode, Step, columns
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.run_folder import Run, as_folders, read_log, read_run
-from rpms.evals.step_analysis import in_prompt, shown_rules, source_type
+from rpms.evals.step_analysis import analysis_of, in_prompt, shown_rules, source_type
 from rpms.evals.tables import frame
 from rpms.vocabulary.turn import Decision
 
@@ -109,18 +109,18 @@ def _key(run: Run, episode: Episode) -> Row:
 
 
 def _episode(run: Run, episode: Episode) -> Row:
-    refused = {f"refused_{kind}": count for kind, count in (episode.refused or {}).items()}
     return {
         **_key(run, episode),
         **{name: getattr(episode, name) for name in EPISODE},
         "env": run.manifest.env,
         "split": run.manifest.split,
         "model": run.model(episode.condition),
-        **refused,
+        **analysis_of(run, episode).columns(),
     }
 
 
 def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+    kinds = analysis_of(run, episode).kinds
     yield {
         **{name: step.get(name) for name in STEP},
         "sub_goal": step["sub_goal"]["name"],
@@ -128,7 +128,7 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         "location": step["belief"]["location"],
         "holding": ", ".join(step["belief"]["holding"]),
         "proposal": step.get("proposal", step["action"]),
-        "lacked": step.get("lacked", ""),
+        "lacked": kinds[step["step"] - 1] if step["step"] <= len(kinds) else "",
         "broken": ", ".join(
             rule for rule, verdict in step.get("judged", []) if verdict == "broken"
         ),

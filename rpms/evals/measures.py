@@ -280,13 +280,12 @@ def task_mean(episodes: Iterable[Episode], value: Callable[[Episode], float]) ->
     return mean([*per_task(episodes, value).values()])
 
 
-def share(episodes: Iterable[Episode], part: str, whole: str) -> Mean:
+def share(
+    episodes: Iterable[Episode], part: Callable[[Episode], int], whole: Callable[[Episode], int]
+) -> Mean:
     """The sum of one count over that of another, e.g. rejected actions per step."""
     tasks = by_task(episodes).values()
-    parts, wholes = (
-        [sum(getattr(episode, name) for episode in repeats) for repeats in tasks]
-        for name in (part, whole)
-    )
+    parts, wholes = ([sum(map(count, repeats)) for repeats in tasks] for count in (part, whole))
     total = sum(wholes)
     value = sum(parts) / total if total else None
     return Mean(value, len(parts), ratio_interval(parts, wholes))

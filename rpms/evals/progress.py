@@ -1,25 +1,15 @@
-"""How a run stands: counted as episodes finish, shown to people, and what is being played now.
-
-People see a bar in a terminal, or a line now and then in a log. What is being played lies in a
-small file beside the run, for whoever follows it. Nothing depends on it: a disk that is full, or a
-reader that comes at the wrong moment, costs no episode. A run that was killed leaves the file
-behind; it counts for as long as it is fresh.
-"""
+"""How a run stands: counted as episodes finish, and shown as a bar or as lines of a log."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ValidationError
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -30,8 +20,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from rpms.evals.costs import Total
-from rpms.evals.records import Episode, JobKey
+from rpms.evals.records import Episode
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.output import print_error_place, print_safe, quantity
 from rpms.vocabulary.safe_text import visible
@@ -198,66 +187,3 @@ def spending(progress: RunProgress) -> str:
         text += f" of about ${progress.expected_usd:.2f}"
     hits = progress.cache_hits
     return f"{text}, {quantity(hits, 'cached reply')}" if hits else text
-
-
-IN_FLIGHT = "in_flight.json"
-APART_S = 1.0
-"""Two writings are at least so far apart."""
-BEAT_S = 5.0
-"""And at most so far: the file's age tells whether the run still goes on."""
-FRESH_S = 20.0
-
-
-class Flying(NamedTuple):
-    """An episode that is being played, and since when."""
-
-    key: JobKey
-    since: float
-
-
-class InFlight(BaseModel):
-    """The file: when it was written, the episodes, and what the whole run has spent so far."""
-
-    at: float
-    tokens: int
-    usd: float
-    episodes: list[Flying]
-
-
-class FlightNotes:
-    """Keeps the file while a run is played."""
-
-    def __init__(self, folder: Path) -> None:
-        """Nothing is written yet."""
-        self._file = folder / IN_FLIGHT
-        self._since: dict[JobKey, float] = {}
-        self._written = 0.0
-
-    def note(self, keys: Iterable[JobKey], spent: Total) -> None:
-        """Tell what is in flight; called as often as anybody likes."""
-        now = time.time()
-        since = {key: self._since.get(key, now) for key in keys}
-        due = APART_S if since.keys() != self._since.keys() else BEAT_S
-        if now - self._written < due:
-            return
-        self._since, self._written = since, now
-        episodes = [Flying(key, begun) for key, begun in since.items()]
-        state = InFlight(at=now, tokens=spent.tokens, usd=spent.usd, episodes=episodes)
-        work = self._file.with_name(f".{IN_FLIGHT}.{os.getpid()}")
-        with suppress(OSError):
-            work.write_text(state.model_dump_json(), encoding="utf-8")
-            work.replace(self._file)
-
-    def end(self) -> None:
-        """Nothing is in flight any more."""
-        with suppress(OSError):
-            self._file.unlink(missing_ok=True)
-
-
-def read_in_flight(folder: Path) -> InFlight | None:
-    """What is in flight; None when nobody plays this run now."""
-    try:
-        state = InFlight.model_validate(json.loads((folder / IN_FLIGHT).read_bytes()))
-    except (OSError, ValueError, ValidationError, RecursionError):
-        return None
-    return state if abs(time.time() - state.at) < FRESH_S else None

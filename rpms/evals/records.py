@@ -19,20 +19,13 @@ from pydantic import (
     Field,
     TypeAdapter,
     field_validator,
-    model_validator,
 )
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
 from rpms.vocabulary.context import OLD_GUARDS, REMOVED, RENAMED, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
-from rpms.vocabulary.turn import (
-    ERRORS,
-    EpisodeRecord,
-    FailureMode,
-    RecordedTurn,
-    repeated_rejections,
-)
+from rpms.vocabulary.turn import ERRORS, EpisodeRecord, FailureMode, RecordedTurn
 
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -146,11 +139,6 @@ class Manifest(Extensible):
         commits = [self.commit, *(session.commit for session in self.sessions)]
         return ", ".join(dict.fromkeys(filter(None, commits)))
 
-    def commit_at(self, moment: str) -> str:
-        """The commit of the session that was playing then."""
-        begun = [s.commit for s in self.sessions if s.commit and "" < s.started <= moment]
-        return begun[-1] if begun else self.commit
-
     @field_validator("conditions", mode="after")
     @classmethod
     def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -190,7 +178,11 @@ class Manifest(Extensible):
 
 
 class Episode(BaseModel):
-    """One finished episode, less its texts; the fields are in the order of the line."""
+    """One finished episode, less its texts: what it was, how it ended and what it cost.
+
+    Counts of its steps are made from the step log when they are asked for (``step_analysis.py``);
+    those that earlier versions wrote are passed over. The fields are in the order of the line.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
 
@@ -210,54 +202,20 @@ class Episode(BaseModel):
     error: str = ""
     error_place: ErrorPlace | None = None  # only of errors in the user's own code
     steps: Count
-    invalid_actions: Count
-    format_errors: Count
     prompt_tokens: Count = 0
     cached_tokens: Count = 0
     output_tokens: Count = 0
     model_calls: Count = 0
     cache_hits: Count = 0
     capped_replies: Count = 0
-    knowledge_tokens: Amount = 0.0
-    dropped_turns: Count = 0
     spent_prompt_tokens: Count = 0
     spent_cached_tokens: Count = 0
     spent_output_tokens: Count = 0
     cost_usd: Real | None = None
-    drift_steps: Count = 0
-    checked_steps: Count = 0
-    recalled: Count = 0
-    dropped_unsayable: Count = 0
-    dropped_scf: Count = 0
-    dropped_arbitration: Count = 0
-    dropped_covered: Count = 0
-    dropped_contradicted: Count = 0
-    dropped_merged: Count = 0
-    dropped_beyond_k: Count = 0
-    dropped_budget: Count = 0
-    warned: Count = 0
-    proposals: Count = 0
-    retried: Count = 0
-    replaced: Count = 0
-    fallback: Count = 0
-    insisted: Count = 0
-    vetoes: dict[str, Count] = {}
-    foretold: dict[str, list[Count]] = {}
-    refused: dict[str, Count] | None = None  # not counted in runs of earlier versions
-    lost_by: str = ""
     seconds: Amount = 0.0
     env_seconds: Amount = 0.0
     model_seconds: Amount = 0.0
     started: Moment = ""
-    repeated: Count = 0
-    """Counted as the line is read, so that runs of earlier versions have it too."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _counts_repeats(cls, line: Any) -> Any:
-        if not isinstance(line, dict) or not isinstance(line.get("history"), list):
-            return line
-        return {**line, "repeated": repeated_rejections(line["history"])}
 
     @property
     def key(self) -> JobKey:
@@ -373,7 +331,7 @@ class Step(TypedDict):
     belief: StepBelief
     sub_goal: StepSubGoal
     truth: NotRequired[dict[str, Any]]
-    drift: list[str]
+    belief_errors: list[str]
     reply: str
     thought: str
     action: str
@@ -385,7 +343,6 @@ class Step(TypedDict):
     cost_usd: NotRequired[Amount | None]
     proposal: NotRequired[str]
     judged: NotRequired[list[tuple[str, str]]]
-    lacked: NotRequired[str]
     rules: NotRequired[dict[str, list[str | StepSituation]]]
     recalls: NotRequired[list[StepRecall]]
     truncated: NotRequired[dict[str, Count]]

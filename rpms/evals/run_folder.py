@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic, sleep
@@ -34,7 +34,6 @@ from pydantic import ValidationError
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, check_log
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import (
-    NOT_THERE,
     is_file,
     json_bytes,
     make_folder,
@@ -42,7 +41,6 @@ from rpms.vocabulary.files import (
     read_bytes,
     reason_of,
     refuse_special,
-    stamp_of,
     write_whole,
 )
 from rpms.vocabulary.turn import EpisodeRecord
@@ -173,11 +171,6 @@ class Run:
         folder, label = self.homes.get(episode.condition, (self.folder, episode.condition))
         return step_log_file(folder, label, *episode.key[1:])
 
-    @cached_property
-    def damaged_logs(self) -> set[JobKey]:
-        """Episodes whose step log is there and cannot be read."""
-        return {e.key for e in self.episodes.values() if is_damaged(self.log_file(e))}
-
 
 def read_run(folder: Path) -> Run:
     """The manifest and every finished episode of a run folder."""
@@ -275,7 +268,32 @@ def read_log(file: Path) -> dict[str, Any] | None:
         check_log(log)
     except (RpmsError, ValueError):
         return None
+    for step in log["steps"]:
+        _rename_keys(step)
     return log
+
+
+RENAMED_KEYS = {"drift": "belief_errors", "unlisted": "truncated"}
+RENAMED_VALUES = {
+    "unsayable": "not groundable", "merged": "duplicate", "beyond k": "over top-k",
+    "budget": "over token budget", "asked_again": "retried", "insisted": "overridden",
+    "fell_back": "fallback",
+}  # fmt: skip
+"""Names in the step logs of earlier versions."""
+
+
+def _rename_keys(step: dict[str, Any]) -> None:
+    for old, new in RENAMED_KEYS.items():
+        if old in step:
+            step[new] = step.pop(old)
+    for recall in step.get("recalls", []):
+        recall["dropped_by"] = RENAMED_VALUES.get(recall["dropped_by"], recall["dropped_by"])
+    for decision in step.get("decisions", []):
+        decision["verdict"] = RENAMED_VALUES.get(decision["verdict"], decision["verdict"])
+    if truncated := step.get("truncated"):
+        step["truncated"] = {RENAMED_VALUES.get(key, key): truncated[key] for key in truncated}
+    if "asked" in step.get("belief", {}):
+        step["belief"]["disambiguation"] = step["belief"].pop("asked")
 
 
 def unpacked(file: Path) -> bytes:
@@ -284,21 +302,6 @@ def unpacked(file: Path) -> bytes:
         return gzip.decompress(read_bytes(file, "the step log"))
     except (OSError, EOFError, zlib.error) as error:
         raise RpmsError(f"{file}: a damaged step log: {error}") from error
-
-
-def is_damaged(file: Path) -> bool:
-    """Whether there is a log that cannot be read; one that is not there is not damaged."""
-    stamp = stamp_of(file)
-    return stamp != NOT_THERE and not _is_whole(file, stamp)
-
-
-@lru_cache(maxsize=65536)
-def _is_whole(file: Path, _stamp: tuple[int, int]) -> bool:
-    """Looked at once: a page that follows a run asks again and again."""
-    try:
-        return bool(unpacked(file))
-    except RpmsError:
-        return False
 
 
 class RunWriter:

@@ -23,7 +23,7 @@ from rpms.evals.manifest import (
     relabelled,
 )
 from rpms.evals.plan import Job, RunPlan, remaining
-from rpms.evals.progress import FlightNotes, RunProgress, Tally, Watch
+from rpms.evals.progress import RunProgress, Tally, Watch
 from rpms.evals.protocol_card import types_missing
 from rpms.evals.records import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
 from rpms.evals.run_folder import RunWriter
@@ -74,11 +74,6 @@ class Dispatcher:
     def add(self, job: Job) -> None:
         """One more job, which follows from a result."""
         self._queue.append(job)
-
-    @property
-    def in_flight(self) -> list[JobKey]:
-        """The episodes that workers have."""
-        return [key for held in self._held.values() for key in held]
 
     def _hand_out(self) -> None:
         """One job at a time to the least busy worker, so that all of them fill up evenly."""
@@ -165,11 +160,10 @@ class RunSession:
 
     def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
         """Play what is left; the files are whole whenever this is interrupted."""
-        dispatcher, notes = Dispatcher(pool, capacity, self.jobs), FlightNotes(self._writer.folder)
+        dispatcher = Dispatcher(pool, capacity, self.jobs)
 
         def look() -> None:
             watch(self.progress)
-            notes.note(dispatcher.in_flight, self.meter.total)
             if self.progress.done < self.progress.total:
                 self.meter.stop_if_spent()
 
@@ -189,7 +183,6 @@ class RunSession:
                 stop_if_hopeless(self.progress, at_once)
             self._manifest.finished = now()
         finally:
-            notes.end()
             pool.close()
             self._note_spending()
 

@@ -1,133 +1,248 @@
-"""What the steps of an episode say: which rules were kept, why actions failed, what went wrong.
+"""What the step log of an episode adds up to: computed when a report, a page or a frame is made.
 
-**Rules.** The manual judges every proposal before any guard does: the Tier-3 rule of the action (do
-its preconditions hold in the belief?) and the rules that forbid some actions of that kind under the
-goal. Rules without a machine-readable part (most of Tiers 1 and 2) are not judged. The manual
-judges in every condition, so that a baseline that was told nothing can be compared.
+The record of an episode keeps what happened; every count of its steps comes from here, so that a
+better measure also holds for the runs that were made before it.
 
-**Failures.** Every action that the world refused, and the one that ended an episode badly, is also
-judged from what stood in the prompt at that step. The first of these that is true:
+**Failures.** Every action that the environment rejected, and the one that ended an episode badly,
+is judged from what stood in the prompt at that step. The first of these that is true:
 
 ignored: a rule in the prompt definitely said that it could not work or must not be done; or a
     memory in the prompt said so (a lesson against this very action, a schema of it whose needs
     definitely do not hold); or it is no action of the list that every prompt shows.
 wrong: a memory in the prompt said to do this very action now (a snippet that begins with it, a
     schema of it whose needs all hold); or a rule in the prompt names what the action needs, all
-    of it held in the belief, and the world refused it all the same.
+    of it held in the belief, and the environment rejected it all the same.
 missing: nothing in the prompt settled it.
 
-**Causes.** An error of the model or the world, unreadable replies and a last action that ended the
-task speak for themselves. An episode that used up its steps went wrong after its last progress:
-from the first step at which the goal had come as far as it ever came. Whatever happened first from
-there on is the cause:
-
-repeated refusal: an action was refused and later refused again, word for word.
-drift: the belief contradicted the true state.
-undone: the goal had come further than where it stood at the end.
-in circles: most steps repeated an action with nothing new believed since it was last taken.
-
-Where none of these happened, the sub-goal was missed; or, if the last progress came in the last
-quarter of the episode, the steps ran out.
+A rule folder that is gone, or has changed since, is judged by the manual at hand.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from rpms.rules import Manual, check_action, forbidding_rules, match_action
+from rpms.envs import get_environment
+from rpms.evals.causes import Cause, find_cause
+from rpms.evals.records import Episode, JobKey
+from rpms.evals.run_folder import Run, read_log
+from rpms.memory_store.plants import plant_kind
+from rpms.rules import Manual, match_action
+from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.world_manual import load_manual
-from rpms.vocabulary.belief import Belief, fingerprint
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth
-from rpms.vocabulary.recall import RECALL_OUTCOMES, Recall
-from rpms.vocabulary.turn import ERRORS, Decision, FailureMode
+from rpms.vocabulary.recall import RECALL_OUTCOMES
+from rpms.vocabulary.turn import FailureMode
 
 Step = Mapping[str, Any]
-Verdict = Literal["kept", "broken", "unsure"]
-
-KNOWN_ACTION = "known action"
-"""Stands for the list of actions in the system prompt, which every condition is shown."""
-_VERDICTS: dict[str, Verdict] = {"holds": "kept", "fails": "broken", "unknown": "unsure"}
-
-
-class StepJudgement(NamedTuple):
-    """One rule on one proposal."""
-
-    rule: str
-    verdict: Verdict
-
-
-def judging_manual(env: str, settings: Mapping[str, Any]) -> Manual:
-    """The manual that judges an episode, by its world and the settings it was played under."""
-    known = {name: settings.get(name, "") for name in ("rules_dir", "without_rules")}
-    return load_manual(env, known["rules_dir"], known["without_rules"])
-
-
-def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[StepJudgement]:
-    """Every rule that speaks of a proposal; none where no action could be read."""
-    if not proposal:
-        return []
-    if belief["disambiguation"]:
-        # A request was asked back: the number of a choice is the one answer there is a rule for.
-        rule, meant = manual.environment.disambiguation.rule, proposal in belief["disambiguation"]
-        answer = [StepJudgement(rule, "kept" if meant else "broken")] if rule else []
-        if meant:
-            return [StepJudgement(KNOWN_ACTION, "kept"), *answer]
-        return [*answer, *judge(manual, proposal, {**belief, "disambiguation": {}}, goal)]
-    diagnosis = check_action(manual, proposal, belief)
-    if diagnosis.verdict == "no_such_action":
-        return [StepJudgement(KNOWN_ACTION, "broken")]
-    judgements = [StepJudgement(KNOWN_ACTION, "kept")]
-    judgements.append(StepJudgement(diagnosis.rule, _VERDICTS[diagnosis.verdict]))
-    hits: dict[str, bool] = {}
-    for rule, hit in forbidding_rules(manual, proposal, goal):
-        hits[rule] = hits.get(rule, False) or hit
-    return [
-        *judgements,
-        *(StepJudgement(rule, "broken" if hit else "kept") for rule, hit in hits.items()),
-    ]
-
-
-def prediction_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """An episode's line: how each action's rule foretold what the world made of the action.
-
-    ``foretold`` has ``[called possible, refused after all, called impossible, accepted after all]``
-    for each rule, over the actions that were played as they were proposed.
-    """
-    predictions: dict[str, list[int]] = {}
-    for step in steps:
-        judged = step.get("judged", [])
-        # The list of actions speaks first, then the action's own rule; forbidding rules foretell
-        # nothing: what they forbid is possible.
-        if len(judged) < 2 or not step["action"] or step["action"] != step.get("proposal"):
-            continue
-        rule, verdict = judged[1]
-        if verdict == "unsure":
-            continue
-        row = predictions.setdefault(rule, [0, 0, 0, 0])
-        possible = verdict == "kept"
-        row[0 if possible else 2] += 1
-        row[1 if possible else 3] += step["failed"] == possible
-    return {"foretold": dict(sorted(predictions.items()))}
-
-
 Kind = Literal["missing", "wrong", "ignored"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NOTHING_REFUSED = "nothing refused"
 LESSONS = ("failure", "critical_failure")
+ADVISING = ("success", *LESSONS)
+"""Entries that the arbiter holds against the rules; schemas and finds advise nothing."""
+UNJUDGED = ("not groundable", "scf")
+"""Outcomes that an entry meets before the arbiter sees it; every other one comes after."""
+LEARNED = "learned"
+GUARDED = ("retried", "fallback", "replaced", "overridden")
+"""Verdicts of the guard that are counted."""
+CACHED = 20_000
+"""Analyses in memory: tables, verdict and page ask for the same ones."""
 
 
-def in_prompt(step: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+@dataclass(frozen=True)
+class Analysis:
+    """What the steps of one episode add up to.
+
+    Attributes:
+        logged: the step log could be read; without one every count is 0.
+        invalid_actions: actions that the environment rejected, and replies without an action.
+        format_errors: replies from which no action could be read.
+        repeated: rejected actions that are the very action rejected in the step before.
+        knowledge_tokens: mean per prompt of what rules, state and memories took.
+        dropped_turns: the most turns that were left out of a prompt.
+        belief_error_steps: steps at which the belief contradicted the true state.
+        checked_steps: steps at which the two were compared.
+        recalled: candidates from memory, summed over the steps.
+        dropped: of these, by outcome, those that were not shown.
+        warned: of those shown, the ones with a warning.
+        proposals: actions that the guard judged.
+        verdicts: by verdict, what it made of them.
+        vetoes: by rule, how often it spoke against one.
+        against_rule: actions that their own rule called impossible and the environment accepted.
+        refused: rejected actions by kind: was knowledge missing, wrong or ignored?
+        lost_by: the kind that dominates a lost episode.
+        kinds: by step, the kind of its failure; empty where nothing failed.
+        advice: by kind of advice, what arbitration made of it.
+        cause: where a lost episode went wrong.
+    """
+
+    logged: bool
+    invalid_actions: int
+    format_errors: int
+    repeated: int
+    knowledge_tokens: float
+    dropped_turns: int
+    belief_error_steps: int
+    checked_steps: int
+    recalled: int
+    dropped: Mapping[str, int]
+    warned: int
+    proposals: int
+    verdicts: Mapping[str, int]
+    vetoes: Mapping[str, int]
+    against_rule: int
+    refused: Mapping[str, int]
+    lost_by: str
+    kinds: Sequence[str]
+    advice: Mapping[str, Counter[str]]
+    cause: Cause | None
+
+    def columns(self) -> dict[str, Any]:
+        """One figure or word each, for a row about the episode."""
+        plain = {n: v for n, v in vars(self).items() if isinstance(v, int | float | str)}
+        return {
+            **plain,
+            **{f"dropped_{outcome.replace(' ', '_')}": n for outcome, n in self.dropped.items()},
+            **self.verdicts,
+            **{f"refused_{kind}": n for kind, n in self.refused.items()},
+        }
+
+
+def analyse(
+    steps: Sequence[Step],
+    *,
+    manual: Manual,
+    goal: GoalSpec,
+    settings: Mapping[str, Any],
+    mode: FailureMode | None = None,
+    error: str = "",
+    logged: bool = True,
+) -> Analysis:
+    """Every figure that the steps of an episode give.
+
+    Args:
+        steps: of its log.
+        manual: what judges its failures and names its last action.
+        goal: of its task.
+        settings: those of its condition.
+        mode: how it was lost; None where it was won.
+        error: what broke down, if something did.
+        logged: the steps are all of it.
+    """
+    kinds = failure_kinds(steps, manual, goal, settings, mode)
+    recalls = [recall for step in steps for recall in step.get("recalls", [])]
+    outcomes = Counter(str(recall["dropped_by"]) for recall in recalls)
+    for step in steps:
+        outcomes.update(step.get("truncated", {}))
+    decisions = [decision for step in steps for decision in step.get("decisions", [])]
+    verdicts = Counter(decision["verdict"] for decision in decisions)
+    vetoes = Counter(d["rule"] or "procedure" for d in decisions if d["reason"])
+    tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
+    rejected = [step["action"] if step["failed"] else "" for step in steps]
+    refused = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
+    return Analysis(
+        logged=logged,
+        invalid_actions=sum(step["failed"] for step in steps),
+        format_errors=sum(step["failed"] and not step["action"] for step in steps),
+        repeated=sum(bool(action) and action == last for last, action in pairwise(rejected)),
+        knowledge_tokens=round(sum(tokens) / len(tokens), 1) if tokens else 0.0,
+        dropped_turns=max((step.get("dropped_turns", 0) for step in steps), default=0),
+        belief_error_steps=sum(bool(step["belief_errors"]) for step in steps),
+        checked_steps=sum(bool(step.get("truth")) for step in steps),
+        recalled=outcomes.total(),
+        dropped={outcome: outcomes[outcome] for outcome in RECALL_OUTCOMES if outcome},
+        warned=sum(bool(r["warning"]) for r in recalls if not r["dropped_by"]),
+        proposals=len(decisions),
+        verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
+        vetoes=dict(sorted(vetoes.items())),
+        against_rule=sum(map(_is_against_rule, steps)),
+        refused={kind: refused[kind] for kind in KINDS},
+        lost_by=_dominant(kinds, refused, mode) if mode else "",
+        kinds=kinds,
+        advice=_advice_outcomes(recalls),
+        cause=find_cause(mode, error, steps, kinds, manual) if mode else None,
+    )
+
+
+def analysis_of(run: Run, episode: Episode) -> Analysis:
+    """The analysis of an episode; a log is read once, as long as it is not written anew."""
+    settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
+    names = ("rules_dir", "without_rules", "memory_control")
+    chosen = tuple((name, str(settings.get(name) or "")) for name in names)
+    told = (episode.goal, episode.failure_mode, episode.error)
+    return _analysis_of(file, stamp_of(file), run.manifest.env, chosen, *told)
+
+
+def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
+    """Those of the episodes whose step log can be read: no figure of steps counts the others."""
+    found = {episode.key: analysis_of(run, episode) for episode in episodes}
+    return {key: analysis for key, analysis in found.items() if analysis.logged}
+
+
+@lru_cache(maxsize=CACHED)
+def _analysis_of(
+    file: Path,
+    _stamp: tuple[int, int],
+    env: str,
+    chosen: tuple[tuple[str, str], ...],
+    goal: str,
+    mode: FailureMode | None,
+    error: str,
+) -> Analysis:
+    settings, log = dict(chosen), read_log(file)
+    try:
+        manual = load_manual(env, settings["rules_dir"], settings["without_rules"])
+    except RpmsError:  # the rules of that arm are gone
+        manual = load_manual(env)
+    about: dict[str, Any] = {
+        "manual": manual, "goal": _goal(env, goal), "settings": settings, "mode": mode,
+        "error": error,
+    }  # fmt: skip
+    try:
+        return analyse(log["steps"] if log else (), **about, logged=log is not None)
+    except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
+        return analyse((), **about, logged=False)
+
+
+def _goal(env: str, sentence: str) -> GoalSpec:
+    """The goal as the environment reads it; one that it no longer reads has no rules of its own."""
+    try:
+        return get_environment(env).parse_goal(sentence)
+    except RpmsError:
+        return GoalSpec(sentence=sentence, type="", object="", state=None, count=1, destination="",
+                        signature="")  # fmt: skip
+
+
+def _is_against_rule(step: Step) -> bool:
+    """Of actions played as proposed; the list of actions speaks first, then the action's rule.
+
+    Forbidding rules predict nothing: what they forbid is possible.
+    """
+    judged = step.get("judged", [])
+    if len(judged) < 2 or not step["action"] or step["action"] != step.get("proposal"):
+        return False
+    return judged[1][1] == "broken" and not step["failed"]
+
+
+def in_prompt(step: Step, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The memories whose words the model could read at this step."""
     if settings.get("memory_control") == "filler":
         return []
     return [recall for recall in step.get("recalls", []) if not recall["dropped_by"]]
 
 
-def shown_rules(step: Mapping[str, Any]) -> set[str]:
+def shown_rules(step: Step) -> set[str]:
     """The ids of the rules in the prompt."""
     tiers: Mapping[str, Sequence[Any]] = step.get("rules", {})
     return {
@@ -136,7 +251,7 @@ def shown_rules(step: Mapping[str, Any]) -> set[str]:
 
 
 def kind_of_failure(
-    step: Mapping[str, Any],
+    step: Step,
     manual: Manual,
     goal: GoalSpec,
     settings: Mapping[str, Any],
@@ -148,7 +263,8 @@ def kind_of_failure(
     that rule was not wrong.
     """
     action = step["action"]
-    judged = judge(manual, action, step["belief"], goal)
+    # A log of an earlier version may lack what beliefs have since.
+    judged = judge(manual, action, {**empty_belief(), **step["belief"]}, goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
     advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
     if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):
@@ -158,7 +274,7 @@ def kind_of_failure(
     return "wrong" if True in advice or (refused and allowed) else "missing"
 
 
-def _advice_on(recall: Mapping[str, Any], step: Mapping[str, Any], manual: Manual) -> Truth:
+def _advice_on(recall: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
     """What a memory says about the action of this step: do it now, do not, or nothing.
 
     Advice is what is left to do: only its first action is advised now.
@@ -171,7 +287,7 @@ def _advice_on(recall: Mapping[str, Any], step: Mapping[str, Any], manual: Manua
     return _needs_hold(entry, step, manual) if entry.get("type") == "schema" else True
 
 
-def _needs_hold(entry: Mapping[str, Any], step: Mapping[str, Any], manual: Manual) -> Truth:
+def _needs_hold(entry: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
     """Whether what a schema says its action needs holds in the belief; unsure if told in words."""
     matched = match_action(manual, step["action"])
     if matched is None or not entry.get("uses") or not entry["preconditions"]:
@@ -181,39 +297,50 @@ def _needs_hold(entry: Mapping[str, Any], step: Mapping[str, Any], manual: Manua
     return False if False in truths else None if None in truths else True
 
 
-def mark_failures(
-    steps: Sequence[dict[str, Any]],
+def failure_kinds(
+    steps: Sequence[Step],
     manual: Manual,
     goal: GoalSpec,
     settings: Mapping[str, Any],
-    failure_mode: str | None,
-) -> None:
-    """Note the kind on every step whose action failed; unreadable replies are no actions."""
-    for step in steps:
-        fatal = failure_mode == "wrong_termination" and step is steps[-1]
-        if step["action"] and (step["failed"] or fatal):
-            step["lacked"] = kind_of_failure(step, manual, goal, settings, step["failed"])
+    mode: FailureMode | None,
+) -> list[str]:
+    """The kind of every step's failure; unreadable replies are no actions."""
+    fatal = len(steps) - 1 if mode == "wrong_termination" else None
+    return [
+        kind_of_failure(step, manual, goal, settings, step["failed"])
+        if step["action"] and (step["failed"] or number == fatal)
+        else ""
+        for number, step in enumerate(steps)
+    ]
 
 
-def failure_counts(steps: Sequence[Mapping[str, Any]], failure_mode: str | None) -> dict[str, Any]:
-    """An episode's line: refused actions by kind, and the kind that dominates a lost episode."""
-    refused = Counter(step["lacked"] for step in steps if step["failed"] and step["lacked"])
-    return {
-        "refused": {kind: refused[kind] for kind in KINDS},
-        "lost_by": _dominant(steps, refused, failure_mode) if failure_mode else "",
-    }
-
-
-def _dominant(steps: Sequence[Mapping[str, Any]], refused: Counter[str], failure_mode: str) -> str:
+def _dominant(kinds: Sequence[str], refused: Counter[str], mode: FailureMode) -> str:
     """The commonest kind; of equals, what was nearest at hand: ignored, then wrong.
 
-    What ended an episode badly outweighs all that was merely refused before.
+    What ended an episode badly outweighs all that was merely rejected before.
     """
-    if failure_mode == "wrong_termination" and steps and steps[-1]["lacked"]:
-        return str(steps[-1]["lacked"])
+    if mode == "wrong_termination" and kinds and kinds[-1]:
+        return kinds[-1]
     if not refused.total():
         return NOTHING_REFUSED
     return max(reversed(KINDS), key=lambda kind: refused[kind])
+
+
+def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
+    """What became of each kind of advice that came before the arbiter, planted or learned."""
+    outcomes: dict[str, Counter[str]] = {}
+    slips: dict[str, bool] = {}
+    for recall in recalls:
+        if recall["entry"].get("type") not in ADVISING or recall["dropped_by"] in UNJUDGED:
+            continue
+        entry = str(recall["entry"].get("id"))
+        removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
+        outcome = outcomes.setdefault(plant_kind(entry) or LEARNED, Counter())
+        outcome.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
+        slips[entry] = slips.get(entry, False) or not (removed or warned)
+    for entry, slipped in slips.items():
+        outcomes[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
+    return outcomes
 
 
 ANY_GOAL = "any goal"
@@ -228,171 +355,3 @@ def source_type(entry: Mapping[str, Any], read_type: Callable[[str], str]) -> st
     if printed := entry.get("goal_signature"):
         return read_type(str(printed)) or ANY_GOAL
     return str(entry.get("source") or ANY_GOAL)
-
-
-def outcome_field(outcome: str) -> str:
-    """The field of an episode's line that counts a outcome."""
-    return f"dropped_{outcome.replace(' ', '_')}"
-
-
-def memory_counts(steps: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """What became of the candidates, summed over the steps: the outcomes add up to ``recalled``."""
-    recalls: list[Recall] = [recall for step in steps for recall in step.get("recalls", [])]
-    outcomes = Counter(str(recall["dropped_by"]) for recall in recalls)
-    for step in steps:
-        outcomes.update(step.get("truncated", {}))
-    dropped = {outcome_field(outcome): outcomes[outcome] for outcome in RECALL_OUTCOMES if outcome}
-    warned = sum(bool(recall["warning"]) for recall in recalls if not recall["dropped_by"])
-    return {"recalled": outcomes.total(), **dropped, "warned": warned}
-
-
-def decision_counts(decisions: Sequence[Decision]) -> dict[str, Any]:
-    """What the guard made of the proposals, and which rules spoke against them."""
-    verdicts = Counter(decision["verdict"] for decision in decisions)
-    rules = Counter(decision["rule"] or "procedure" for decision in decisions if decision["reason"])
-    return {
-        "proposals": len(decisions),
-        "retries": verdicts["retried"],
-        "replaced": verdicts["replaced"],
-        "fallback": verdicts["fallback"],
-        "overridden": verdicts["overridden"],
-        "vetoes": dict(sorted(rules.items())),
-    }
-
-
-UNKNOWN = "not recorded"
-CAUSES = (
-    "wrong", "repeated refusal", "belief_errors", "undone", "in circles", "missed sub-goal",
-    "out of steps", "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
-)  # fmt: skip
-"""In the order of the tables; a wrong last action is called by its name, as ``wrong focus``."""
-LATE = 4
-"""One part of so many: progress within the last one counts as getting on until the end."""
-ADVICE = {"ignored": ", against what the prompt said", "wrong": ", as the prompt advised"}
-"""What stood in the prompt about an action that failed."""
-
-
-class Cause(NamedTuple):
-    """Where an episode went wrong; step 0 where no step is to blame."""
-
-    kind: str
-    step: int
-    text: str
-
-
-NOT_RECORDED = Cause(UNKNOWN, 0, "there is no step log that could tell where it went wrong")
-
-
-def cause_rank(kind: str) -> int:
-    """Where a kind of cause stands in a table."""
-    return CAUSES.index(kind) if kind in CAUSES else 0
-
-
-def find_cause(mode: FailureMode, error: str, steps: Sequence[Step], manual: Manual) -> Cause:
-    """The cause of an episode that ended in ``mode``; the manual names its last action."""
-    if mode in ERRORS:
-        kind = mode.replace("_", " ")
-        return Cause(kind, len(steps), " ".join(error.split()) or f"the episode ended in a {kind}")
-    if not steps:
-        return NOT_RECORDED
-    if mode == "format":
-        return _unreadable(steps)
-    if mode == "wrong_termination":
-        return _wrong_end(steps[-1], manual)
-    return _stuck(steps, manual)
-
-
-def _unreadable(steps: Sequence[Step]) -> Cause:
-    unread = [step["step"] for step in steps if not step["action"]]
-    first = unread[0] if unread else 0
-    text = f"{len(unread)} of {len(steps)} replies held no readable action, the first at step"
-    return Cause("unreadable replies", first, f"{text} {first}")
-
-
-def _wrong_end(step: Step, manual: Manual) -> Cause:
-    if not step["action"]:
-        return Cause("wrong end", step["step"], f"the agent stopped at step {step['step']}")
-    # The number of a choice that was offered stands for what was chosen.
-    action = step["belief"].get("asked", {}).get(step["action"], step["action"])
-    matched = match_action(manual, action)
-    name = matched[0].name.replace("_", " ") if matched else "last action"
-    text = f"'{action}' ended the task at step {step['step']}{_advised(step)}"
-    return Cause(f"wrong {name}", step["step"], text)
-
-
-def _advised(step: Step) -> str:
-    return ADVICE.get(step.get("lacked", ""), "")
-
-
-def _stuck(steps: Sequence[Step], manual: Manual) -> Cause:
-    """What came first after the last progress; of two at one step, the first of the list."""
-    best = max(map(_progress, steps))
-    since = next(i for i, step in enumerate(steps) if _progress(step) == best)
-    after = steps[since:]
-    causes = [
-        *_refusals(after),
-        *_belief_errors(after),
-        *_undone(after, best),
-        *_circles(after, manual),
-    ]
-    kind, step, text = min(causes or [_missed(steps, since)], key=lambda cause: cause.step)
-    last = steps[-1]["sub_goal"]
-    goal = " ".join(filter(None, (last["name"].replace("_", " "), last["target"])))
-    return Cause(kind, step, f"{text} (at the end {last['progress']}% done, {goal})")
-
-
-def _progress(step: Step) -> int:
-    return int(step["sub_goal"]["progress"])
-
-
-def _refusals(after: Sequence[Step]) -> Iterator[Cause]:
-    often = Counter(step["action"] for step in after if step["failed"] and step["action"])
-    for step in after:
-        again = often[step["action"]] - 1
-        if step["failed"] and again > 0:
-            times = "once more" if again == 1 else f"{again} times more"
-            text = f"'{step['action']}' was refused at step {step['step']} and {times}"
-            yield Cause("repeated refusal", step["step"], text + _advised(step))
-            return
-
-
-def _belief_errors(after: Sequence[Step]) -> Iterator[Cause]:
-    for step in after:
-        if step["belief_errors"]:
-            text = f"the belief was wrong at step {step['step']}: {step['drift'][0]}"
-            yield Cause("belief_errors", step["step"], text)
-            return
-
-
-def _undone(after: Sequence[Step], best: int) -> Iterator[Cause]:
-    """Progress is what was believed before an action, so the last best step is the one to blame."""
-    if _progress(after[-1]) < best:
-        last = [step for step in after if _progress(step) == best][-1]
-        text = f"it had come to {best}% before '{last['action']}' at step {last['step']}"
-        yield Cause("undone", last["step"], text)
-
-
-def _circles(after: Sequence[Step], manual: Manual) -> Iterator[Cause]:
-    seen: set[tuple[str, str]] = set()
-    again: list[Step] = []
-    for step in after:
-        matched = match_action(manual, step["action"])
-        if matched and matched[0].repeatable:  # waiting is no walk in circles
-            continue
-        now = (step["action"], fingerprint(step["belief"]))
-        if now in seen:
-            again.append(step)
-        seen.add(now)
-    if len(again) * 2 > len(after):
-        first = again[0]
-        text = f"'{first['action']}' again at step {first['step']} with nothing new known; "
-        text += f"{len(again)} of the last {len(after)} steps were such repeats"
-        yield Cause("in circles", first["step"], text)
-
-
-def _missed(steps: Sequence[Step], since: int) -> Cause:
-    number, since_then = steps[since]["step"], len(steps) - since
-    if since_then * LATE <= len(steps):
-        return Cause("out of steps", number, f"last progress at step {number} of {len(steps)}")
-    text = f"no progress in the {since_then} steps from step {number} on"
-    return Cause("missed sub-goal", number, text)

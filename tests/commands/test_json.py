@@ -27,7 +27,6 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "eval": (("--out", "OUT", "--conditions", "A", "--limit", "1", "--workers", "0", *WORLD),
              "tables"),
     "report": (("RUN",), "tables"),
-    "compare": (("RUN", "OTHER"), "tables"),
     "worlds": ((), "name"),
     "tasks": (("--limit", "2", *WORLD), "goal"),
     "models list": ((), "usable"),

@@ -209,6 +209,7 @@ def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:
     assert parse_arm("d")[0] == "D"
     plan = Plan(arms={"mine": {"condition": "b+verify"}})
     assert plan_arms(plan, RunContext())["mine"].context.name == "B+verify"
-    first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3})
-    words = ("export", first, "--format", "atif", "--conditions", "d scf=OFF")
+    first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3},
+                      split="generated_seen")  # fmt: skip
+    words = ("export", first, "--conditions", "d scf=OFF")
     assert rpms(*words, "--out", tmp_path / "x.jsonl").code == 0

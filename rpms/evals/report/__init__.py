@@ -14,10 +14,9 @@ from rpms.evals.report.behaviour import (
     cause_table,
     failure_table,
     guard_table,
-    prediction_table,
     recall_outcome_table,
-    refusal_table,
     step_table,
+    guard_table,
     token_table,
 )
 from rpms.evals.report.conflict import conflict_table
@@ -43,7 +42,7 @@ __all__ = ["Report", "build_report", "read_report", "report"]
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     main_table, run_table, square_tables, type_table, task_table, pair_table, repeat_table,
     trial_table, failure_table, cause_table, step_table, recall_outcome_table, conflict_table,
-    guard_table, refusal_table, prediction_table, token_table,
+    guard_table, token_table,
 )  # fmt: skip
 """A question each, in reading order; None where a run has nothing to say to it."""
 

@@ -1,32 +1,20 @@
-"""The tables about how it went: failures and their causes, steps, the guard, refusals, tokens."""
+"""The tables about how it went: failures and their causes, steps, the guard, tokens."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rpms.evals.causes import Cause, cause_rank
 from rpms.evals.measures import average, share, task_mean
 from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_folder import Run, read_log
-from rpms.evals.step_analysis import (
-    KINDS,
-    NOT_RECORDED,
-    NOTHING_REFUSED,
-    Cause,
-    cause_rank,
-    find_cause,
-    outcome_field,
-)
+from rpms.evals.run_folder import Run
+from rpms.evals.step_analysis import analyses, analysis_of
 from rpms.evals.tables import Cell, Table, count, counted, label, linked, number, part_of, percent
-from rpms.rules.world_manual import load_manual
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import RECALL_OUTCOMES
-from rpms.vocabulary.turn import ERRORS, FailureMode
+from rpms.vocabulary.turn import ERRORS
 
 AGENT_FAILURES = {
     "timeout": "timeout (step budget used up)",
@@ -40,8 +28,6 @@ GUARDED = {
     "replaced": "replaced",
     "overridden": "played against a rule",
 }
-CACHED_CAUSES = 20_000
-"""In memory: a run that is watched is read again and again."""
 
 
 def failure_table(run: Run) -> Table:
@@ -71,28 +57,7 @@ def _counts(
 
 def cause_of(run: Run, episode: Episode) -> Cause | None:
     """Where an episode went wrong; None if it was won."""
-    if episode.success or episode.failure_mode is None:
-        return None
-    file, settings = run.log_file(episode), run.manifest.conditions[episode.condition]
-    own = (str(settings.get(name) or "") for name in ("rules_dir", "without_rules"))
-    mode, error = episode.failure_mode, episode.error
-    return _find_cause(file, stamp_of(file), mode, error, run.manifest.env, *own)
-
-
-@lru_cache(maxsize=CACHED_CAUSES)
-def _find_cause(
-    file: Path, stamp: tuple[int, int], mode: FailureMode, error: str, env: str, *rules: str
-) -> Cause:
-    """One log is read once, as long as it is not written anew."""
-    log = read_log(file) or {}
-    try:
-        manual = load_manual(env, *rules)
-    except RpmsError:  # the rules of that arm are gone; only names of actions are taken from them
-        manual = load_manual(env)
-    try:
-        return find_cause(mode, error, log.get("steps", []), manual)
-    except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
-        return NOT_RECORDED
+    return None if episode.success else analysis_of(run, episode).cause
 
 
 def cause_table(run: Run) -> Table | None:
@@ -118,30 +83,9 @@ def cause_table(run: Run) -> Table | None:
 
 def step_table(run: Run) -> Table:
     """How long episodes take, and P1 and P2: refused actions, and beliefs that the truth denies."""
-    rows = []
-    for name in run.conditions:
-        judged = run.judged(name)
-        lengths = [judged, [e for e in judged if e.success], [e for e in judged if not e.success]]
-        cells = []
-        for side in lengths:
-            steps = task_mean(side, lambda e: e.steps)
-            cells.append(linked(number(steps.value, ".1f", steps.interval), side))
-        for part, whole in (
-            ("invalid_actions", "steps"),
-            ("repeated", "invalid_actions"),
-            ("format_errors", "steps"),
-            ("drift_steps", "checked_steps"),
-        ):
-            rate = share(judged, part, whole)
-            behind = [e for e in judged if getattr(e, part)]
-            cells.append(linked(percent(rate.value, rate.interval), behind))
-        broken = task_mean(judged, lambda e: sum(n[3] for n in e.foretold.values()))
-        passed = number(broken.value, ".2f", broken.interval)
-        rows.append(
-            [label(names(name)), *cells, count(sum(e.checked_steps for e in judged)), passed]
-        )
+    rows = [[label(names(name)), *_step_cells(run, name)] for name in run.conditions]
     columns = ["condition", "steps, all", "steps, won", "steps, lost", "invalid actions (P1)"]
-    columns += ["of them repeated", "unreadable replies", "belief drift (P2)", "checked steps"]
+    columns += ["of them repeated", "unreadable replies", "belief errors (P2)", "checked steps"]
     columns += ["against a rule"]
     notes = [
         "Mean steps per episode. P1: share of steps that the environment refused or that held no "
@@ -150,25 +94,46 @@ def step_table(run: Run) -> Table:
         "Against a rule: actions per episode that a rule of theirs spoke against and the world let "
         "pass. Intervals resample tasks, each with all its episodes.",
     ]
-    title = "Steps, invalid actions and belief drift"
+    title = "Steps, rejected actions and belief errors"
     return Table("steps", title, source_of(run), columns, rows, notes=notes)
+
+
+def _step_cells(run: Run, name: str) -> Iterator[Cell]:
+    judged = run.judged(name)
+    for side in (judged, [e for e in judged if e.success], [e for e in judged if not e.success]):
+        steps = task_mean(side, lambda e: e.steps)
+        yield linked(number(steps.value, ".1f", steps.interval), side)
+    counts = analyses(run, judged)
+    logged = [e for e in judged if e.key in counts]
+    shares: list[tuple[Callable[[Episode], int], Callable[[Episode], int]]] = [
+        (lambda e: counts[e.key].invalid_actions, lambda e: e.steps),
+        (lambda e: counts[e.key].repeated, lambda e: counts[e.key].invalid_actions),
+        (lambda e: counts[e.key].format_errors, lambda e: e.steps),
+        (lambda e: counts[e.key].belief_error_steps, lambda e: counts[e.key].checked_steps),
+    ]
+    for part, whole in shares:
+        rate = share(logged, part, whole)
+        yield linked(percent(rate.value, rate.interval), filter(part, logged))
+    yield count(sum(analysis.checked_steps for analysis in counts.values()))
+    broken = task_mean(logged, lambda e: counts[e.key].against_rule)
+    yield number(broken.value, ".2f", broken.interval)
 
 
 def recall_outcome_table(run: Run) -> Table | None:
     """What became of the memories near the goal; None where no condition recalls any."""
-    used = [n for n in run.conditions if any(e.recalled for e in run.judged(n))]
-    if not used:
-        return None
-    outcomes = [outcome for outcome in RECALL_OUTCOMES if outcome]
-    rows = []
-    for name in used:
+    outcomes, rows = [outcome for outcome in RECALL_OUTCOMES if outcome], []
+    for name in run.conditions:
         judged = run.judged(name)
-        total = sum(e.recalled for e in judged)
-        dropped = [sum(getattr(e, outcome_field(outcome)) for e in judged) for outcome in outcomes]
-        warned = [e for e in judged if e.warned]
+        counts = analyses(run, judged)
+        if not (total := sum(each.recalled for each in counts.values())):
+            continue
+        dropped = [sum(each.dropped[outcome] for each in counts.values()) for outcome in outcomes]
         parts = [part_of(n, total) for n in (*dropped, total - sum(dropped))]
-        spoken = linked(part_of(sum(e.warned for e in warned), total), warned)
+        warned = [e for e in judged if e.key in counts and counts[e.key].warned]
+        spoken = linked(part_of(sum(counts[e.key].warned for e in warned), total), warned)
         rows.append([label(names(name)), count(total), *parts, spoken])
+    if not rows:
+        return None
     notes = [
         "Entries at or above theta at each step, and the share with each outcome: not groundable "
         "in names of this scene, dropped by the state filter (scf) or the arbiter, covered by a "
@@ -187,10 +152,12 @@ def guard_table(run: Run) -> Table | None:
         return None
     rows = []
     for name in used:
-        judged = run.judged(name)
-        total = sum(e.proposals for e in judged)
-        vetoes = sum((Counter(e.vetoes) for e in judged), Counter[str]())
-        parts = [part_of(sum(getattr(e, outcome) for e in judged), total) for outcome in GUARDED]
+        counts = analyses(run, run.judged(name)).values()
+        total = sum(each.proposals for each in counts)
+        vetoes = sum((Counter(each.vetoes) for each in counts), Counter[str]())
+        parts = [
+            part_of(sum(each.verdicts[outcome] for each in counts), total) for outcome in GUARDED
+        ]
         rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes.most_common(6))
         rows.append([label(names(name)), count(total), *parts, label(rules or "-")])
     columns = ["condition", "proposals", *GUARDED.values()]
@@ -205,68 +172,16 @@ def guard_table(run: Run) -> Table | None:
     )  # fmt: skip
 
 
-def refusal_table(run: Run) -> Table | None:
-    """Refused actions and lost episodes: was the knowledge missing, wrong or ignored?"""
-    known = {name: [e for e in run.judged(name) if e.refused] for name in run.conditions}
-    if not any(known.values()):
-        return None
-    rows = []
-    for name, episodes in known.items():
-        refused = sum((Counter(e.refused) for e in episodes), Counter[str]())
-        lost = [e for e in episodes if e.failure_mode]
-        sides = [[e for e in lost if e.lost_by == kind] for kind in (*KINDS, NOTHING_REFUSED)]
-        row = [label(names(name)), count(refused.total())]
-        row += [part_of(refused[kind], refused.total()) for kind in KINDS]
-        row.append(counted(lost))
-        rows.append([*row, *(linked(part_of(len(side), len(lost)), side) for side in sides)])
-    columns = ["condition", "actions refused", *KINDS, "episodes lost"]
-    notes = [
-        "Ignored: a rule or a memory in the prompt definitely spoke against the action, or it was "
-        "no action of the list. Wrong: a memory in the prompt said to do it, or all that the rule "
-        "in the prompt asks for held in the belief, and the world refused it. Missing: nothing in "
-        "the prompt settled it. A lost episode counts under the kind of most of its refused "
-        "actions, or of the action that ended it.",
-    ]
-    return Table(
-        "lacking", "Knowledge missing, wrong or ignored", source_of(run),
-        [*columns, *(f"{kind} (episodes)" for kind in KINDS), NOTHING_REFUSED], rows, notes=notes,
-    )  # fmt: skip
-
-
-def prediction_table(run: Run) -> Table | None:
-    """The rules of actions that the world contradicted, and how often; None without such."""
-    counts: dict[str, Counter[int]] = {}
-    for name in run.conditions:
-        for episode in run.judged(name):
-            for rule, foretold in episode.foretold.items():
-                counts.setdefault(rule, Counter()).update(dict(enumerate(foretold)))
-    wrong = {rule: n for rule, n in sorted(counts.items()) if n[1] + n[3]}
-    if not wrong:
-        return None
-    rows = [
-        [label(rule), count(n[0]), part_of(n[1], n[0]), count(n[2]), part_of(n[3], n[2])]
-        for rule, n in wrong.items()
-    ]
-    notes = [
-        "Over all conditions, of the actions played as proposed where the belief settles all that "
-        "the rule asks for. A refusal of what a rule calls possible means that it leaves out a "
-        "condition, and an acceptance of what it calls impossible that it has a false one.",
-    ]
-    return Table(
-        "predictions", "Rules that turned out wrong", source_of(run),
-        ["rule", "called possible", "refused after all", "called impossible",
-         "accepted after all"], rows, notes=notes,
-    )  # fmt: skip
-
-
 def token_table(run: Run) -> Table:
     """Tokens, calls, time and money."""
     rows = []
     for name in run.conditions:
         judged, played = run.judged(name), run.played(name)
-        prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in judged)
+        counts = analyses(run, judged)
+        logged = [e for e in judged if e.key in counts]
+        prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in logged)
         cached = sum(e.cached_tokens for e in judged)
-        known = sum(e.knowledge_tokens * e.steps for e in judged)
+        known = sum(counts[e.key].knowledge_tokens * e.steps for e in logged)
         rows.append([
             label(names(name)),
             number(average([e.prompt_tokens for e in judged]), ",.0f"),
@@ -315,7 +230,8 @@ def _left_out(run: Run) -> Iterator[str]:
             "episodes that were cut short or played again included."
         )
     played = [e for name in run.conditions for e in run.played(name)]
-    if cut := [e.dropped_turns for e in played if e.dropped_turns]:
+    dropped = (each.dropped_turns for each in analyses(run, played).values())
+    if cut := [turns for turns in dropped if turns]:
         yield (
             f"In {len(cut)} of {len(run.episodes)} episodes the context was too small for the "
             f"whole history: up to {max(cut)} of the oldest turns were left out of a prompt."

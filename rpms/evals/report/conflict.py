@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 from rpms.evals.measures import rate
-from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
-from rpms.evals.run_folder import Run, read_log
+from rpms.evals.run_folder import Run
+from rpms.evals.step_analysis import LEARNED, analyses
 from rpms.evals.tables import Cell, Table, count, label, part_of, percent
-from rpms.memory_store.plants import PLANTS, plant_kind
-from rpms.vocabulary.files import stamp_of
+from rpms.memory_store.plants import PLANTS
 
-JUDGED = ("success", "failure", "critical_failure")
-"""What the arbiter holds against the rules; schemas and finds advise nothing."""
-UNJUDGED = ("not groundable", "scf")
-"""Outcomes that an entry meets before the arbiter sees it; every other one comes after."""
-LEARNED = "learned"
 ADVICE = {**{kind: f"planted: {kind}" for kind in PLANTS}, LEARNED: LEARNED}
-CACHED_LOGS = 20_000
-"""In memory: a run that is watched is read again and again."""
 
 
 def conflict_table(run: Run) -> Table | None:
@@ -52,7 +41,10 @@ def conflict_table(run: Run) -> Table | None:
 def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice that a condition met; one without memory has its success."""
     judged = run.judged(name)
-    success, outcomes = percent(rate(judged).share), _outcomes(run, judged)
+    success, outcomes = percent(rate(judged).share), dict[str, Counter[str]]()
+    for analysis in analyses(run, judged).values():
+        for kind, outcome in analysis.advice.items():
+            outcomes.setdefault(kind, Counter()).update(outcome)
     for kind in [kind for kind in ADVICE if kind in outcomes] or [""]:
         outcome = outcomes.get(kind, Counter())
         candidates, entries = outcome["candidates"], outcome["entries"]
@@ -61,35 +53,3 @@ def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
             *(part_of(outcome[what], candidates) for what in ("removed", "warned", "shown")),
             *(count(entries), part_of(outcome["caught"], entries)),
         ]
-
-
-def _outcomes(run: Run, episodes: Iterable[Episode]) -> dict[str, Counter[str]]:
-    total: dict[str, Counter[str]] = {}
-    for episode in episodes:
-        file = run.log_file(episode)
-        for kind, outcome in _outcomes_in(file, stamp_of(file)).items():
-            total.setdefault(kind, Counter()).update(outcome)
-    return total
-
-
-@lru_cache(maxsize=CACHED_LOGS)
-def _outcomes_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[str]]:
-    """What became of each kind of advice in one episode."""
-    outcomes: dict[str, Counter[str]] = {}
-    slips: dict[str, bool] = {}
-    for recall in _judged((read_log(file) or {}).get("steps", [])):
-        entry = str(recall["entry"].get("id"))
-        removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
-        outcome = outcomes.setdefault(plant_kind(entry) or LEARNED, Counter())
-        outcome.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
-        slips[entry] = slips.get(entry, False) or not (removed or warned)
-    for entry, slipped in slips.items():
-        outcomes[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
-    return outcomes
-
-
-def _judged(steps: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    for step in steps:
-        for recall in step.get("recalls", []):
-            if recall["entry"].get("type") in JUDGED and recall["dropped_by"] not in UNJUDGED:
-                yield recall

@@ -20,23 +20,23 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from rpms.evals.causes import Cause
 from rpms.evals.manifest import rules_hash
 from rpms.evals.measures import groups, metric_of
 from rpms.evals.protocol_card import protocol_card
 from rpms.evals.records import Episode, JobKey
 from rpms.evals.report import Report, heading
-from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.plots import conditions_plot
 from rpms.evals.report.source import names, settings_of, short_type, source_of
 from rpms.evals.run_folder import Run
-from rpms.evals.step_analysis import Cause
+from rpms.evals.step_analysis import analysis_of
 from rpms.evals.tables import Cell, Table
 from rpms.prompts.examples import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import is_file, refuse_special, write_whole
+from rpms.vocabulary.files import refuse_special, write_whole
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.output import quantity
 
@@ -81,16 +81,12 @@ def write_report(report: Report, html: Path | None = None) -> list[Path]:
     return list(texts)
 
 
-def render_page(report: Report, live: str = "") -> str:
-    """The whole page as text.
-
-    ``live`` marks this state of a run that is served: such a page asks for logs when they are
-    wanted, and looks now and then for a later state.
-    """
+def render_page(report: Report, served: bool = False) -> str:
+    """The whole page as text; one that ``rpms view`` serves leads to the list of runs."""
     run = report.run
     return _rendered(
         "report.html.j2",
-        (*SCRIPTS, "live") if live else SCRIPTS,
+        SCRIPTS,
         title=heading(run),
         source=source_of(run),
         protocol=protocol_card(run.manifest),
@@ -102,15 +98,15 @@ def render_page(report: Report, live: str = "") -> str:
         plot=conditions_plot(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
-        live=live,
-        data=_embedded(page_data(report, live)),
-        logs=[] if live else [(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
+        served=served,
+        data=_embedded(page_data(report)),
+        logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
 
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
     """The page that lists the runs which are served."""
-    return _rendered("index.html.j2", ("live",), runs=runs)
+    return _rendered("index.html.j2", (), runs=runs)
 
 
 def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
@@ -127,20 +123,15 @@ def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
     )
 
 
-def page_data(report: Report, live: str = "") -> dict[str, Any]:
+def page_data(report: Report) -> dict[str, Any]:
     """What the list and the viewer need at once; steps come from the logs when asked for."""
     run = report.run
     types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
-    rows = [_row(run, e) for e in run.episodes.values()]
-    if live:
-        for row, e in zip(rows, run.episodes.values(), strict=True):
-            row["log"] = log_name(run, e)
     return {
-        "live": live,
         "scored": metric_of(run.manifest.env) == "score",
         "conditions": [[label, names(label)] for label in run.conditions],
         "types": [[kind, short_type(run, kind)] for kind in types],
-        "episodes": rows,
+        "episodes": [_row(run, e) for e in run.episodes.values()],
         "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
         "rules": run_rules(run),
         "new_task": NEW_TASK,
@@ -232,13 +223,9 @@ def rules_changed(run: Run) -> bool:
     return False
 
 
-def log_name(run: Run, episode: Episode) -> str:
-    """What a served page asks for."""
-    return run.log_file(episode).relative_to(run.folder).as_posix()
-
-
 def _row(run: Run, episode: Episode) -> dict[str, Any]:
-    cause = cause_of(run, episode) or Cause("", 0, "")
+    analysis = analysis_of(run, episode)
+    cause = analysis.cause or Cause("", 0, "")
     return {
         "c": episode.condition,
         "task": _named(episode),
@@ -248,8 +235,8 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "won": episode.success,
         "score": episode.score,
         "steps": episode.steps,
-        "invalid": episode.invalid_actions,
-        "belief_errors": episode.drift_steps,
+        "invalid": analysis.invalid_actions,
+        "belief_errors": analysis.belief_error_steps,
         "mode": episode.failure_mode or "",
         "error": episode.error,
         "place": episode.error_place,
@@ -257,8 +244,8 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "at": cause.step,
         "why": cause.text,
         "tokens": episode.prompt_tokens + episode.output_tokens,
-        "recalled": episode.recalled,
-        "proposals": episode.proposals,
+        "recalled": analysis.recalled,
+        "proposals": analysis.proposals,
     }
 
 
@@ -271,10 +258,9 @@ def _named(episode: Episode) -> str:
 
 def _log(run: Run, episode: Episode) -> str:
     """The gzipped log as text; empty where it is missing or damaged."""
-    file = run.log_file(episode)
-    if episode.key in run.damaged_logs or not is_file(file):
+    if not analysis_of(run, episode).logged:
         return ""
-    return base64.b64encode(file.read_bytes()).decode("ascii")
+    return base64.b64encode(run.log_file(episode).read_bytes()).decode("ascii")
 
 
 def _embedded(data: dict[str, Any]) -> Markup:

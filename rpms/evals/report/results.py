@@ -40,6 +40,7 @@ from rpms.evals.measures import (
 from rpms.evals.records import Episode
 from rpms.evals.report.source import borrowed_memory, names, short_type, source_of
 from rpms.evals.run_folder import EPISODES, Run
+from rpms.evals.step_analysis import analyses
 from rpms.evals.tables import (
     NONE,
     Cell,
@@ -161,9 +162,9 @@ def _missing(run: Run) -> Iterator[str]:
             lines = f"{quantity(len(part.damaged), 'damaged line')} of {file}"
             first = f"the first is line {part.damaged[0]}"
             yield f"Left out: {lines} ({first}); 'rpms eval' plays such episodes again."
-    if run.damaged_logs:
-        logs = quantity(len(run.damaged_logs), "step log")
-        yield f"Damaged: {logs}. Such an episode counts, its steps cannot be shown."
+    if unread := len(run.episodes) - len(analyses(run, run.episodes.values())):
+        logs = quantity(unread, "step log")
+        yield f"Missing or damaged: {logs}. Such an episode counts, but no figure of its steps."
 
 
 def unfinished(run: Run) -> str:

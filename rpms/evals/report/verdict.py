@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.evals.arm_differences import ArmOfRun, arm_differences
+from rpms.evals.causes import UNKNOWN
 from rpms.evals.joined_runs import named_parts
 from rpms.evals.measures import Pair, holm, metric_of, pair
 from rpms.evals.report.behaviour import cause_of
 from rpms.evals.report.results import figure, unfinished
 from rpms.evals.report.source import names
 from rpms.evals.run_folder import Run
-from rpms.evals.step_analysis import UNKNOWN
 from rpms.evals.tables import p_value
 from rpms.models.opening import LABELS
 from rpms.vocabulary.output import quantity, with_article
@@ -33,10 +33,10 @@ PARTS = {
 }
 """What is switched on or off as a whole, and how a gain or a loss by it begins."""
 LOST_BY = {
-    "repeated refusal": "repeat a refused action",
+    "repeated rejection": "repeat a refused action",
     "belief_errors": "follow a belief that is wrong",
     "undone": "undo what was achieved",
-    "in circles": "go in circles",
+    "loop": "go in circles",
     "missed sub-goal": "miss a sub-goal",
     "out of steps": "run out of steps while getting on",
     "unreadable replies": "are unreadable replies",

@@ -40,7 +40,6 @@ LINES: dict[tuple[str, int], dict[str, Any]] = {
         "error_place": PLACE,
     },
     ("A", 2): {"failure_mode": "wrong_termination", "steps": 3},
-    ("B", 1): {"proposals": 7},
     ("D scf=off", 3): {"goal": PARAGRAPH},
 }  # fmt: skip
 

@@ -198,7 +198,6 @@ WINS = {"A": [True, False, False, True], "B": [False, True, True, True]}
 LINES = {
     ("A", 1): {"failure_mode": "wrong_termination"},
     ("A", 2): {"failure_mode": "model_error", "error": "401"},
-    ("B", 0): {"lost_by": "ignored", "refused": {"missing": 0, "wrong": 0, "ignored": 2}},
 }
 
 
@@ -225,7 +224,6 @@ def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
         "failures/timeout (step budget used up)/B rules": ["B0"],
         "failures/wrong termination/A baseline": ["A1"],
         "causes/model error/A baseline": ["A2"],
-        "lacking/B rules/ignored (episodes)": ["B0"],
         "types/all/B rules": ["B0", "B1", "B2", "B3"],
     }.items():
         assert behind(report, name) == episodes, name

@@ -77,7 +77,7 @@ function stepCell(e, step, number, open) {
     el("div", { class: "action" }, step.action || "(no action could be read)"),
     el("div", { class: `result text${step.failed ? " failed-text" : ""}` }, step.result),
     open ? el("div", { class: "more" },
-      driftNote(step),
+      beliefErrorNote(step),
       step.thought ? el("p", { class: "text" }, step.thought) : null,
       el("p", { class: "muted" }, (step.state_lines || []).join("; ")),
       el("p", { class: "muted" },

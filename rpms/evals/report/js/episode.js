@@ -3,11 +3,11 @@ const viewer = { episode: null, log: null, step: 1, reading: false };
 
 function stepButtons(log, current) {
   return log.steps.map((step, i) => {
-    const drifted = (step.drift || []).length > 0;
+    const wrongBelief = (step.belief_errors || []).length > 0;
     return el("button", {
       type: "button",
-      class: `${step.failed ? "failed" : ""} ${drifted ? "drifted" : ""}`.trim() || null,
-      "aria-label": `Step ${i + 1}${step.failed ? ", refused" : ""}${drifted ? ", belief drifted" : ""}`,
+      class: `${step.failed ? "failed" : ""} ${wrongBelief ? "belief-error" : ""}`.trim() || null,
+      "aria-label": `Step ${i + 1}${step.failed ? ", rejected" : ""}${wrongBelief ? ", belief error" : ""}`,
       "aria-current": i + 1 === current ? "step" : null, onclick: () => goToStep(i + 1),
     }, String(i + 1));
   });
@@ -35,7 +35,7 @@ function episodeHead(e) {
     el("div", { class: "about" }, outcomeBadge(e), el("span", null, conditionNames.get(e.c)),
       el("span", null, typeNames.get(e.type)),
       data.scored ? el("span", null, `score ${e.score}`) : null,
-      el("span", null, `${e.steps} steps, ${e.invalid} refused, ${e.drift} with drift`),
+      el("span", null, `${e.steps} steps, ${e.invalid} rejected, ${e.belief_errors} with a belief error`),
       el("code", null, e.task)),
     e.error ? el("p", { class: "notice" }, e.error) : whyLine(e),
     e.place ? placePanel(e.place) : null,
@@ -121,7 +121,7 @@ function turn(e, step, number) {
   const vetoes = (step.decisions || []).filter((d) => d.reason).map((d) =>
     `${d.verdict.replace("_", " ")}: ${d.proposal || "(no action)"}`
     + `${d.rule ? ` [${d.rule}]` : ""} ${d.reason}`);
-  const notes = [...vetoes, ...(step.drift || []).map((line) => `belief drifted: ${line}`)];
+  const notes = [...vetoes, ...(step.belief_errors || []).map((line) => `belief error: ${line}`)];
   return el("li", { id: `turn-${number}`, class: "turn" },
     el("a", { href: episodeLink(e, number) }, `Step ${number}`),
     el("div", null,

@@ -16,14 +16,14 @@ const COLUMNS = [
   ["outcome", "Outcome", (e) => (e.won ? 0 : isError(e) ? 2 : 1)],
   ["steps", "Steps", (e) => e.steps],
   ["invalid", "Refused", (e) => e.invalid],
-  ["drift", "Drift", (e) => e.drift],
+  ["belief_errors", "Belief errors", (e) => e.belief_errors],
   ["tokens", "Tokens", (e) => e.tokens],
 ];
 if (data.scored) COLUMNS.splice(5, 0, ["score", "Score", (e) => e.score]);
 const TEXTS = ["n", "goal", "c", "type", "outcome"];
 
 const OUTCOMES = {
-  won: (e) => e.won, lost: (e) => !e.won && !isError(e), error: isError, drift: (e) => e.drift > 0,
+  won: (e) => e.won, lost: (e) => !e.won && !isError(e), error: isError, belief_errors: (e) => e.belief_errors > 0,
 };
 
 function chosenEpisodes(params) {

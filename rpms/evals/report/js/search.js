@@ -16,7 +16,7 @@ function textsOf(step, before) {
     ["reply", step.action ? "" : step.reply],
     ["veto", vetoes.join("; ")],
     ["result", step.result],
-    ["drift", (step.drift || []).join("; ")],
+    ["belief error", (step.belief_errors || []).join("; ")],
   ].filter(([, text]) => text).map(([where, text]) => [where, String(text)]);
 }
 
@@ -119,9 +119,10 @@ const search = { turn: 0, digests: new Map() };
 const SLICE_MS = 16;
 const AHEAD = 4;
 
-// Episodes whose line already says that no step can fit need not be unpacked.
+// Episodes whose counts already say that no step can fit need not be unpacked.
 function digestOf(e, { memory, action }) {
-  if ((memory && !e.recalled) || (VETOES.includes(action) && !e.proposals)) return [];
+  const vetoed = VETOES.includes(action);
+  if (byId(e.log) && ((memory && !e.recalled) || (vetoed && !e.proposals))) return [];
   if (!search.digests.has(e)) {
     search.digests.set(e, unpackLog(e).then(digest).catch(() => null));
   }

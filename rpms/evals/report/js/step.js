@@ -100,10 +100,10 @@ function truthPanel(step) {
     : el("p", { class: "muted" }, "The true state was not recorded."));
 }
 
-function driftNote(step) {
-  if (!(step.drift || []).length) return null;
-  return el("div", { class: "drift", role: "note" }, el("strong", null, "Belief drifted"),
-    el("ul", null, step.drift.map((line) => el("li", null, line))));
+function beliefErrorNote(step) {
+  if (!(step.belief_errors || []).length) return null;
+  return el("div", { class: "belief-error", role: "note" }, el("strong", null, "Belief error"),
+    el("ul", null, step.belief_errors.map((line) => el("li", null, line))));
 }
 
 function beliefPanel(step) {
@@ -111,7 +111,7 @@ function beliefPanel(step) {
   const known = Object.entries(step.belief || {}).filter(([, v]) => words(v) !== "nothing");
   const lines = (step.state_lines || []).map((line) => el("li", null, line));
   return panel("What the agent believed",
-    driftNote(step),
+    beliefErrorNote(step),
     goal.name ? el("p", null, el("span", { class: "badge" }, `${goal.progress}%`), " ",
       `${goal.name.replaceAll("_", " ")} ${goal.target || ""}`) : null,
     lines.length ? el("ul", { class: "plain" }, lines) : null,
