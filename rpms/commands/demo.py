@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rpms.envs import Demo
-    from rpms.evals.run_folder import Run
-    from rpms.evals.tables import Table
+    from rpms.evals.analysis.tables import Table
+    from rpms.evals.records.run_folder import Run
 
 
 def demo(
@@ -47,11 +47,16 @@ def demo(
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
-    from rpms.evals.evaluate import ExecutionOptions, play_plan
-    from rpms.evals.plan import make_plan
-    from rpms.evals.plan_file import condition_contexts, condition_names, plan_arms, read_plan
-    from rpms.evals.report import read_report
-    from rpms.evals.report.page import write_report
+    from rpms.evals.analysis.report import read_report
+    from rpms.evals.analysis.report.page import write_report
+    from rpms.evals.running.evaluate import ExecutionOptions, play_plan
+    from rpms.evals.running.plan import make_plan
+    from rpms.evals.running.plan_file import (
+        condition_contexts,
+        condition_names,
+        plan_arms,
+        read_plan,
+    )
 
     world = get_environment(env)
     choice = world.demo
@@ -118,9 +123,9 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
 
 def standings(run: Run, graded: bool) -> Table:
     """How far each condition came, in the few figures that a first look wants."""
-    from rpms.evals.report.source import names, source_of
-    from rpms.evals.step_analysis import analyses
-    from rpms.evals.tables import Table, count, label, number
+    from rpms.evals.analysis.report.source import names, source_of
+    from rpms.evals.analysis.step_analysis import analyses
+    from rpms.evals.analysis.tables import Table, count, label, number
 
     rows = []
     for name in run.conditions:
@@ -137,7 +142,7 @@ def standings(run: Run, graded: bool) -> Table:
 
 def _remove_last(folder: Path) -> None:
     """The planner's last run, which this one replaces; a run of any other model is left alone."""
-    from rpms.evals.run_folder import MANIFEST, read_run
+    from rpms.evals.records.run_folder import MANIFEST, read_run
 
     if (folder / MANIFEST).is_file() and read_run(folder).manifest.model == "sim":
         rmtree(folder)

@@ -29,7 +29,7 @@ TITLED = ", ".join(map(condition_title, TITLES))
 
 def plan_names() -> list[str]:
     """The shipped plans, for completion."""
-    from rpms.evals.plan_file import shipped_plans
+    from rpms.evals.running.plan_file import shipped_plans
 
     return [*shipped_plans()]
 
@@ -142,11 +142,11 @@ def evaluate(
     command_line: typer.Context,
 ) -> None:
     """Evaluate arms on a split, or continue and extend the run in the same folder."""
-    from rpms.evals.arms import listed
-    from rpms.evals.costs import Budget
-    from rpms.evals.evaluate import ExecutionOptions
-    from rpms.evals.evaluate import evaluate as run_all
-    from rpms.evals.plan_file import TaskSelection, choose_arms
+    from rpms.evals.running.arms import listed
+    from rpms.evals.running.costs import Budget
+    from rpms.evals.running.evaluate import ExecutionOptions
+    from rpms.evals.running.evaluate import evaluate as run_all
+    from rpms.evals.running.plan_file import TaskSelection, choose_arms
 
     options: dict[str, Any] = {
         "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],

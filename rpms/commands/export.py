@@ -108,9 +108,9 @@ def export(
     settings given here, and its decisions become training data. With both, the expert answers each
     prompt of the run.
     """
-    from rpms.evals.export_chat import PER, export_chat, export_expert
-    from rpms.evals.plan_file import condition_names
-    from rpms.evals.run_folder import read_run
+    from rpms.evals.records.run_folder import read_run
+    from rpms.evals.running.export_chat import PER, export_chat, export_expert
+    from rpms.evals.running.plan_file import condition_names
     from rpms.vocabulary.errors import RpmsError
 
     if not expert and folder is None:

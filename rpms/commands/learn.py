@@ -70,8 +70,8 @@ def learn(
     settings: RunContext,
 ) -> None:
     """Learn a memory from episodes under condition B rules, and write it as a snapshot."""
-    from rpms.evals.evaluate import ExecutionOptions
-    from rpms.evals.learn import learn as learn_all
+    from rpms.evals.running.evaluate import ExecutionOptions
+    from rpms.evals.running.learn import learn as learn_all
 
     learn_all(
         out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,

@@ -43,7 +43,7 @@ def replaced_option(words: Sequence[str]) -> str:
         if (removed := name.replace("--no-", "--")) in gone:
             return f"{name} is gone: {REMOVED[gone[removed]].advice}"
         if name in ("--preset", "--protocol"):
-            from rpms.evals.plan_file import shipped_plans
+            from rpms.evals.running.plan_file import shipped_plans
 
             plan = "ablation" if value == "2x2" else value
             plan = plan if plan in shipped_plans() else "FILE.yaml"

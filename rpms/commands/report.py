@@ -13,7 +13,7 @@ from rpms.commands.options import AGAIN, JsonOption, option, print_json
 from rpms.vocabulary.output import open_console, print_safe
 
 if TYPE_CHECKING:
-    from rpms.evals.report import Report
+    from rpms.evals.analysis.report import Report
 
 
 def report(
@@ -46,8 +46,8 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Print the verdict and tables of a run, or of several as one, and write the report page."""
-    from rpms.evals.report import read_report
-    from rpms.evals.report.page import write_report
+    from rpms.evals.analysis.report import read_report
+    from rpms.evals.analysis.report.page import write_report
 
     whole = read_report(folders)
     chosen = whole.only(tables) if tables else whole
@@ -91,7 +91,7 @@ def view(
 ) -> None:
     """Serve the pages of runs; reload one while its run goes on. Ctrl-C ends it."""
     from rpms.commands.view_server import ViewServer, serve
-    from rpms.evals.report.served import ServedRuns
+    from rpms.evals.analysis.report.served import ServedRuns
 
     server = ViewServer(ServedRuns(folders), port)
     print(f"{server.address} (Ctrl-C ends it)", flush=True)

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
-from rpms.evals.report.served import ServedRuns
+from rpms.evals.analysis.report.served import ServedRuns
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact
 

@@ -12,8 +12,8 @@ from rpms import RunContext, stream_episode
 from rpms.commands import story
 from rpms.commands.guarded_story import plan, planted
 from rpms.envs import ToolGame, get_environment
-from rpms.evals.report import read_report
-from rpms.evals.step_analysis import analysis_of
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.run_folder import read_run
+from rpms.evals.records.run_folder import read_run
 from tests.command_line import Done, Rpms
 from tests.evals.sample_runs import write_run
 

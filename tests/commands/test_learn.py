@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from rpms.commands.main import app
 from rpms.envs import get_environment
-from rpms.evals.frames import load
+from rpms.evals.analysis.frames import load
 from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
 from tests.command_line import Rpms
 from tests.commands.runs import lines

@@ -16,9 +16,9 @@ from rpms import RunContext
 from rpms.commands import main as cli
 from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.evals.arms import parse_arm
-from rpms.evals.evaluate import as_arms
-from rpms.evals.plan_file import Plan, plan_arms
+from rpms.evals.running.arms import parse_arm
+from rpms.evals.running.evaluate import as_arms
+from rpms.evals.running.plan_file import Plan, plan_arms
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rpms.commands.view_server import HOST, ViewServer
-from rpms.evals.report.served import ServedRuns
+from rpms.evals.analysis.report.served import ServedRuns
 from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.costs import NO_LIMIT, Budget
-from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.plan_file import condition_contexts
-from rpms.evals.records import EpisodeLine
-from rpms.evals.run_folder import Run, read_run
-from rpms.evals.runner import RunSession, Watch, local_pool
-from rpms.evals.workers import Pool
+from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.costs import NO_LIMIT, Budget
+from rpms.evals.running.plan import RunPlan, make_plan
+from rpms.evals.running.plan_file import condition_contexts
+from rpms.evals.running.runner import RunSession, Watch, local_pool
+from rpms.evals.running.workers import Pool
 from rpms.vocabulary.context import RunContext
 
 TYPES = (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.arms import Variant, listed, make_arm, parse_arm
-from rpms.evals.run_folder import EPISODES
-from rpms.evals.step_analysis import analyses
+from rpms.evals.analysis.step_analysis import analyses
+from rpms.evals.records.run_folder import EPISODES
+from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of

@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
-from rpms.evals.episode import EpisodeResult, play_job
-from rpms.evals.plan import Job
-from rpms.evals.step_analysis import Analysis, analyse
+from rpms.evals.analysis.step_analysis import Analysis, analyse
+from rpms.evals.running.episode import EpisodeResult, play_job
+from rpms.evals.running.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
 from rpms.models.controls import Replay

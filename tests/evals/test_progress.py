@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from rpms.evals.progress import RunProgress, Tally, show_bar
+from rpms.evals.running.progress import RunProgress, Tally, show_bar
 
 
 @pytest.mark.parametrize("width", [40, 80])

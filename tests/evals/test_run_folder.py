@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rpms
-from rpms.evals.records import Episode, EpisodeLine, Manifest, Step
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.page import render_page
-from rpms.evals.run_folder import (
+from rpms.evals.analysis.report import build_report, read_report
+from rpms.evals.analysis.report.page import render_page
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import (
     EPISODES,
     MANIFEST,
     RunWriter,
@@ -27,7 +27,7 @@ from rpms.evals.run_folder import (
     slug,
     step_log_file,
 )
-from rpms.evals.step_analysis import analysis_of
+from rpms.evals.records.schema import Episode, EpisodeLine, Manifest, Step
 from rpms.vocabulary.context import REMOVED, RENAMED
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs

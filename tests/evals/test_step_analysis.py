@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.step_analysis import (
+from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
     NOTHING_REFUSED,
     Analysis,

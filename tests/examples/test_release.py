@@ -14,8 +14,8 @@ from langgraph.types import Command
 
 from examples.release.agent import NAME, TOOLS, WORLD, Pipeline, make_agent
 from rpms import RpmsError, get_environment, learn, load, load_manual
-from rpms.evals.run_folder import read_log, read_run
-from rpms.evals.step_analysis import analysis_of
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import read_log, read_run
 from rpms.guard import Call, RulesGuard
 from rpms.middleware import EpisodeFollower, Recorder, StateMemory
 from tests.command_line import in_process

@@ -14,8 +14,8 @@ from langchain_core.messages import AIMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from rpms.envs import get_environment
-from rpms.evals.episode import play_job
-from rpms.evals.plan import Job
+from rpms.evals.running.episode import play_job
+from rpms.evals.running.plan import Job
 from rpms.graph import build_graph
 from rpms.nodes import make_prompt_build, make_reset_env
 from rpms.nodes.state import EpisodeState

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from rpms.evals.report import read_report
-from rpms.evals.report.page import write_report
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import write_report
 from rpms.prompts.examples import NEW_TASK
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import SYSTEM, write_run

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.causes import Cause
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.behaviour import cause_of, cause_table, guard_table
-from rpms.evals.run_folder import Run, read_run
+from rpms.evals.analysis.causes import Cause
+from rpms.evals.analysis.report import build_report, read_report
+from rpms.evals.analysis.report.behaviour import cause_of, cause_table, guard_table
+from rpms.evals.records.run_folder import Run, read_run
 from tests.evals.sample_runs import write_run
 from tests.evals.test_step_analysis import DECISIONS
 

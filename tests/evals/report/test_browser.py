@@ -17,10 +17,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from rpms.evals.records import JobKey
-from rpms.evals.report import read_report
-from rpms.evals.report.page import write_report
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import write_report
+from rpms.evals.records.run_folder import read_run
+from rpms.evals.records.schema import JobKey
 from tests.evals.report.conftest import PARAGRAPH, PATIENCE_MS, PLACE, Open
 from tests.evals.sample_runs import SYSTEM, TYPES, task_id, write_run
 

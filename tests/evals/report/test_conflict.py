@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.report import read_report
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.records.run_folder import read_run
 from tests.evals.sample_runs import write_run
 from tests.real_runs import Play
 

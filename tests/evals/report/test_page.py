@@ -19,9 +19,8 @@ import pytest
 from markupsafe import escape
 
 from rpms.envs import get_environment
-from rpms.evals.manifest import rules_hash
-from rpms.evals.report import Report, read_report
-from rpms.evals.report.page import (
+from rpms.evals.analysis.report import Report, read_report
+from rpms.evals.analysis.report.page import (
     page_data,
     render_page,
     rule_texts,
@@ -30,10 +29,11 @@ from rpms.evals.report.page import (
     write_report,
     written,
 )
-from rpms.evals.report.plots import conditions_plot
-from rpms.evals.report.source import settings_of
-from rpms.evals.report.verdict import verdict
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report.plots import conditions_plot
+from rpms.evals.analysis.report.source import settings_of
+from rpms.evals.analysis.report.verdict import verdict
+from rpms.evals.records.checksums import rules_hash
+from rpms.evals.records.run_folder import read_run
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext

@@ -15,15 +15,13 @@ from rich.console import Console
 
 from rpms.commands.terminal_tables import print_source, print_tables
 from rpms.envs import get_environment
-from rpms.evals.arm_differences import code_differences
-from rpms.evals.measures import mean_interval, wilson
-from rpms.evals.plan import Job
-from rpms.evals.records import EpisodeLine
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.behaviour import step_table
-from rpms.evals.report.page import render_page
-from rpms.evals.report.plots import conditions_plot
-from rpms.evals.report.results import (
+from rpms.evals.analysis.arm_differences import code_differences
+from rpms.evals.analysis.measures import mean_interval, wilson
+from rpms.evals.analysis.report import build_report, read_report
+from rpms.evals.analysis.report.behaviour import step_table
+from rpms.evals.analysis.report.page import render_page
+from rpms.evals.analysis.report.plots import conditions_plot
+from rpms.evals.analysis.report.results import (
     main_table,
     outcomes,
     pair_table,
@@ -34,9 +32,11 @@ from rpms.evals.report.results import (
     trial_table,
     type_table,
 )
-from rpms.evals.run_folder import Run, read_run
-from rpms.evals.runner import join_run
-from rpms.evals.tables import Table
+from rpms.evals.analysis.tables import Table
+from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.plan import Job
+from rpms.evals.running.runner import join_run
 from rpms.vocabulary.context import RunContext
 from tests.evals.sample_runs import LABEL, contexts, episode, write_repeats, write_run
 

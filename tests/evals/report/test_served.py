@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.report.served import ServedRun, ServedRuns
+from rpms.evals.analysis.report.served import ServedRun, ServedRuns
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, episode, manifest, task_id, write_log, write_run
 
