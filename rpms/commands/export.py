@@ -74,8 +74,7 @@ def export(
         ),
     ] = 0,
     expert: Annotated[
-        bool,
-        option(RUN, "With chat: let the rules' procedure act, or correct DIR.", "--expert"),
+        bool, option(RUN, "With chat: let the rules' procedure act, or correct DIR.", "--expert")
     ] = False,
     split: SplitOption = "",
     limit: Annotated[

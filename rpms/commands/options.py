@@ -10,16 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.help_text import (
-    EXECUTION,
-    GUARD,
-    KNOWLEDGE,
-    MEMORY,
-    MODEL,
-    OUTPUT,
-    PROMPT,
-    RUN,
-)
+from rpms.commands.help_text import EXECUTION, GUARD, KNOWLEDGE, MEMORY, MODEL, OUTPUT, PROMPT, RUN
 from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import say
@@ -74,9 +65,7 @@ OnlyEnvOption = Annotated[str, option(RUN, "Only this environment.", "--env")]
 EngineOption = Annotated[
     str,
     option(
-        EXECUTION,
-        "The engine of an environment that has two: python or textworld.",
-        metavar="NAME",
+        EXECUTION, "The engine of an environment that has two: python or textworld.", metavar="NAME"
     ),
 ]
 WorkersOption = Annotated[
