@@ -32,8 +32,7 @@ def demo(
         int, limit_option("Run this many tasks for the table; 0 means the usual number.")
     ] = 0,
     conditions: Annotated[
-        str,
-        option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'."),
+        str, option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'.")
     ] = "",
     out: Annotated[
         str, option(OUTPUT, "The folder in which demo-WORLD is written, each time anew.")

@@ -66,11 +66,7 @@ def evaluate(
     ] = "",
     arm: Annotated[
         list[str] | None,
-        option(
-            RUN,
-            f"Run an arm of your own.{AGAIN}",
-            metavar="LABEL:SETTING=VALUE,...",
-        ),
+        option(RUN, f"Run an arm of your own.{AGAIN}", metavar="LABEL:SETTING=VALUE,..."),
     ] = None,
     limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
     spread: Annotated[

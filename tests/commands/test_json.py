@@ -29,6 +29,7 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "report": (("RUN",), "tables"),
     "worlds": ((), "name"),
     "tasks": (("--limit", "2", *WORLD), "goal"),
+    "plans": ((), "arms"),
     "models list": ((), "usable"),
     "memory stats": ((str(get_environment("alfworld").memory),), "goal_types"),
     "rules check": (WORLD, "problems"),
