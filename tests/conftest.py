@@ -21,7 +21,6 @@ import pytest
 from hypothesis import settings
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
-from rpms.envs.alfworld.stock import missing_stock
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.evals import evaluate
@@ -31,8 +30,9 @@ from rpms.models.local import missing
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
+from tools.compare_engines import missing_stock
 
-pytest_plugins = ["tests.real_runs"]
+pytest_plugins = ["tests.real_runs", "tests.scripted_episode"]
 
 # A busy machine may pause any example: how long one takes says nothing about the code.
 settings.register_profile("patient", deadline=None)
@@ -72,7 +72,7 @@ WHICH_GAMES = (
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 NO_BROWSER = f"no browser found; looked for {', '.join(BROWSERS)}"
-NO_STOCK = "stock TextWorld is not installed (pip install 'rpms[textworld]')"
+NO_STOCK = "stock TextWorld is not installed (make textworld)"
 
 
 def pytest_report_header() -> list[str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rpms.graph import STAGES
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # What each package may import, besides itself and what others wrote.
@@ -25,10 +27,15 @@ BELOW = {
     "prompts": {"vocabulary", "envs", "rules", "memory_store", "models"},
     "nodes": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts"},
     "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
-    "evals": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "nodes", "graph"},
+    "evals": {
+        "vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts", "nodes",
+        "graph",
+    },
     "rule_learning": {"vocabulary", "envs", "rules", "guard", "nodes", "evals"},
-    "middleware": {"vocabulary", "envs", "rules", "guard", "models", "nodes", "graph", "evals"},
-}
+    "middleware": {
+        "vocabulary", "envs", "rules", "guard", "models", "prompts", "nodes", "graph", "evals",
+    },
+}  # fmt: skip
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
 BELOW["rpms"] = {*BELOW}  # names what is public, and is the program
 WORLDS = ("alfworld", "scienceworld", "telecom")
@@ -107,6 +114,22 @@ def test_imports_point_one_way(package: str) -> None:
         if (top := home(name)) in {*BELOW, "tools", "tests"} - {package}
         and top not in BELOW[package]
     ]
+    assert not wrong
+
+
+def test_nodes_holds_the_stages_and_no_stage_imports_a_later_one() -> None:
+    """What one stage needs of another it finds in the state."""
+    folder = ROOT / "rpms" / "nodes"
+    assert {path.name for path in folder.iterdir()} - {"__pycache__"} == {
+        "__init__.py", "state.py", *(f"{stage}.py" for stage in STAGES)
+    }  # fmt: skip
+    wrong = [
+        f"{stage} imports {name}"
+        for number, stage in enumerate(STAGES)
+        for name in imports(folder / f"{stage}.py")
+        if name == "rpms.nodes" or name.removeprefix("rpms.nodes.") in STAGES[number:]
+    ]
+    wrong += [name for name in imports(folder / "state.py") if home(name) == "nodes"]
     assert not wrong
 
 

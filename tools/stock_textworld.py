@@ -7,20 +7,16 @@ libstdc++ statically and exports its symbols: where another package has loaded t
 before, the two mix, and the first game crashes. So it is linked to keep its symbols to itself.
 """
 
-import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from tools.bootstrap import PINS, ROOT, Clone, SetupError, read_pins, say
-
-REQUIREMENTS = "requirements-textworld.txt"
-STAMP = ".venv/textworld.sha256"
+ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = "fast-downward-textworld"
 # The planner's build asks for any cmake; naming one keeps a later release from breaking it.
 CMAKE = "cmake==4.4.4"
@@ -31,7 +27,7 @@ TRIAL = """
 import tempfile
 from pathlib import Path
 from rpms.envs.alfworld.tasks import sample_home, write_game
-from rpms.envs.alfworld.stock import start_stock
+from tools.compare_engines import start_stock
 game = sample_home("generated_seen", 0)
 with tempfile.TemporaryDirectory() as folder:
     stock = start_stock(write_game(game, Path(folder)))
@@ -42,16 +38,35 @@ assert state["won"], "the planned steps do not win the game"
 """
 
 
-def find_compilers(env: Mapping[str, str]) -> tuple[str, str]:
+def find_compilers() -> tuple[str, str]:
     """Choose the C++ and the C compiler, the user's own choice first."""
     for cxx, cc in COMPILERS:
-        pair = env.get("CXX") or shutil.which(cxx), env.get("CC") or shutil.which(cc)
+        pair = os.environ.get("CXX") or shutil.which(cxx), os.environ.get("CC") or shutil.which(cc)
         if pair[0] and pair[1]:
             return pair[0], pair[1]
-    raise SetupError(
-        "stock TextWorld has to be compiled and there is no C++ compiler: install one (Debian, "
-        "Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++) and run this again"
+    sys.exit(
+        "[setup] stock TextWorld has to be compiled and there is no C++ compiler: install one "
+        "(Debian, Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++) and run this again"
     )
+
+
+def run(purpose: str, *command: str, **variables: str) -> None:
+    """Run the environment's Python; its output is the user's to read."""
+    print(f"[setup] {purpose}", flush=True)
+    done = subprocess.run([sys.executable, *command], env={**os.environ, **variables}, cwd=ROOT)
+    if done.returncode:
+        sys.exit(f"[setup] {purpose} failed; the reason is above")
+
+
+def pip(purpose: str, command: str, *words: str, **variables: str) -> None:
+    """Run pip without letting it resolve: the pins are complete."""
+    run(purpose, "-m", "pip", "-q", "--no-input", command, "--no-deps", *words, **variables)
+
+
+def read_pins(name: str) -> list[str]:
+    """The pins of a requirements file."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if "==" in line and not line.startswith("#")]
 
 
 def accepted(cxx: str, flags: Sequence[str]) -> list[str]:
@@ -76,67 +91,40 @@ def write_compiler(folder: Path, cxx: str) -> Path:
     return compiler
 
 
-def install_library(clone: Clone, cxx: str, pin: str) -> None:
+def install_library(cxx: str, cc: str, pin: str) -> None:
     """Build the planner library; pip's cache may hold one that was built without the flags."""
-    say("building TextWorld's planner library (some minutes, once)")
     with tempfile.TemporaryDirectory() as folder:
-        runtime = read_pins(clone.root / PINS["runtime"])
         constraints = Path(folder, "build-constraints.txt")
-        setuptools = next(line for line in runtime if line.startswith("setuptools=="))
+        (setuptools,) = [p for p in read_pins("requirements.txt") if p.startswith("setuptools==")]
         constraints.write_text(f"{setuptools}\n{CMAKE}\n", encoding="utf-8")
-        env = {**clone.env, "CXX": str(write_compiler(Path(folder), cxx))}
-        words = ["--no-deps", "--no-cache-dir", "--force-reinstall"]
-        words += ["--build-constraint", str(constraints), pin]
-        clone.pip("building the planner library", "install", *words, env=env)
+        words = ["--no-cache-dir", "--force-reinstall", "--build-constraint", str(constraints), pin]
+        compilers = {"CXX": str(write_compiler(Path(folder), cxx)), "CC": cc}
+        pip("building TextWorld's planner library (minutes)", "install", *words, **compilers)
 
 
-def install_plain_wheel(clone: Clone, pin: str) -> None:
+def install_plain_wheel(pin: str) -> None:
     """Install TextWorld on other processors from the x86_64 wheel, which is plain Python."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64"]
-        clone.pip("fetching TextWorld", "download", *words, "-d", folder, pin)
+        words = ["--only-binary=:all:", "--platform", "manylinux2014_x86_64", "-d", folder, pin]
+        pip("fetching TextWorld", "download", *words)
         wheel = next(Path(folder).glob("*.whl"))
         plain = wheel.rename(wheel.with_name(f"{pin.replace('==', '-')}-py3-none-any.whl"))
-        clone.pip("installing TextWorld", "install", "--no-deps", str(plain))
+        pip("installing TextWorld", "install", str(plain))
 
 
-def install(clone: Clone) -> None:
+def main() -> None:
     """Install every pin, and play one game in a process of its own to try the library."""
-    cxx, clone.env["CC"] = find_compilers(clone.env)
-    pins = read_pins(clone.root / REQUIREMENTS)
+    cxx, cc = find_compilers()
+    pins = read_pins("requirements-textworld.txt")
     special = [pin for pin in pins if pin.startswith(f"{LIBRARY}==")]
     if platform.system() == "Linux" and platform.machine() != "x86_64":
         special += [pin for pin in pins if pin.startswith("textworld==")]
-        install_plain_wheel(clone, special[-1])
+        install_plain_wheel(special[-1])
     rest = [pin for pin in pins if pin not in special]
-    say(f"installing {len(rest)} packages that TextWorld wants")
-    clone.pip("installing the packages", "install", "--no-deps", *rest)
-    install_library(clone, cxx, special[0])
-    say("playing one game to try it")
-    clone.must("the trial game", clone.python, "-c", TRIAL)
-
-
-def fingerprint(root: Path) -> str:
-    """Hash what decides the outcome."""
-    names = (REQUIREMENTS, "tools/stock_textworld.py")
-    return hashlib.sha256(b"".join((root / name).read_bytes() for name in names)).hexdigest()
-
-
-def main() -> int:
-    """Install unless a former run did; the environment of ``make setup`` is in place already."""
-    stamp, current = ROOT / STAMP, fingerprint(ROOT)
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == current:
-        return 0
-    os.chdir(ROOT)
-    try:
-        install(Clone(ROOT, "textworld.log"))
-    except SetupError as error:
-        print(f"[setup] {error}", file=sys.stderr)
-        return 1
-    stamp.write_text(current, encoding="utf-8")
-    say("stock TextWorld is ready")
-    return 0
+    pip(f"installing {len(rest)} packages that TextWorld wants", "install", *rest)
+    install_library(cxx, cc, special[0])
+    run("playing one game to try it", "-c", TRIAL)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -35,26 +35,26 @@ def audit(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="FILE.jsonl: one JSON object a line with OpenAI's 'messages'; or a folder that "
+            help="A JSONL file with OpenAI's 'messages' in each line, or a folder that "
             "rpms.middleware.Recorder wrote.",
         ),
     ],
     env: Annotated[
-        str, typer.Option("--env", help="The world with the rules: its name, or MODULE:ATTRIBUTE.")
+        str, typer.Option("--env", help="The world whose rules apply, by name or MODULE:ATTRIBUTE.")
     ],
     rules: RulesOption = "",
     unknown: Annotated[
         Literal["refuse", "allow"],
-        typer.Option(help="Calls of tools that the manual does not have: against it, or fine."),
+        typer.Option(help="Refuse or allow calls of tools that the manual does not have."),
     ] = "refuse",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with status 1 for an uninformed call, too.")
+        bool, typer.Option("--strict", help="Exit with status 1 also for an uninformed call.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print calls that are fine, too.")] = (
+    everything: Annotated[bool, typer.Option("--all", help="Also print calls that are fine.")] = (
         False
     ),
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line for every call.")
+        bool, typer.Option("--json", help="Print a line of JSON for every call.")
     ] = False,
 ) -> None:
     """Check every tool call of recorded conversations against the rules.
@@ -142,12 +142,12 @@ class Tally:
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
     """The conversations of a log, one after the other."""
-    from rpms.vocabulary.files import is_folder, open_plain, parse_json
+    from rpms.vocabulary.files import is_folder, open_file, parse_json
 
     if is_folder(log):
         yield from _recorded(log, progress)
         return
-    with open_plain(log, "the log") as stream:
+    with open_file(log, "the log") as stream:
         bar = progress.add_task("", total=log.stat().st_size)
         for number, line in enumerate(stream, start=1):
             if line.strip():

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rpms.commands.options import EnvOption, JsonOption, limit_option, print_json
+from rpms.commands.help_text import OUTPUT, RUN
+from rpms.commands.options import EnvOption, JsonOption, limit_option, option, print_json
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.output import open_console
 
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 
 def demo(
     env: EnvOption,
-    tasks: Annotated[int, limit_option("How many in the table; else as many as usual.")] = 0,
+    tasks: Annotated[
+        int, limit_option("Run this many tasks for the table; 0 means the usual number.")
+    ] = 0,
     conditions: Annotated[
-        str, typer.Option(help="Which, by comma; else those of the preset 'demo'.")
+        str,
+        option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'."),
     ] = "",
-    out: Annotated[str, typer.Option(help="In here, demo-WORLD is written, each time anew.")] = (
-        "runs"
-    ),
-    show: Annotated[bool, typer.Option("--open", help="Open the page in a browser, too.")] = False,
+    out: Annotated[
+        str, option(OUTPUT, "The folder in which demo-WORLD is written, each time anew.")
+    ] = ("runs"),
+    show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Watch one episode and a table of conditions, by the built-in planner; no key needed.
@@ -43,10 +47,9 @@ def demo(
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
-    from rpms.evals.arms import condition_names
-    from rpms.evals.conditions import letters, preset_contexts
     from rpms.evals.evaluate import ExecutionOptions, play_plan
     from rpms.evals.plan import make_plan
+    from rpms.evals.plan_file import condition_contexts, condition_names, plan_arms, read_plan
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
@@ -59,8 +62,11 @@ def demo(
             raise typer.Exit(1)
         return
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
-    own = letters([choice.condition], base)
-    contexts = letters(names, base) or preset_contexts("demo", base) | own
+    contexts = condition_contexts(names, base)
+    if not names:
+        shipped = plan_arms(read_plan("demo"), base)
+        contexts = {label: arm.settings() for label, arm in shipped.items()}
+        contexts |= condition_contexts([choice.condition], base)
     plan = make_plan(world.name, choice.split, contexts, choice.story + (tasks or choice.tasks))
     plan = replace(plan, tasks=plan.tasks[choice.story :])
     folder = Path(out or "runs") / f"demo-{world.name}"
@@ -105,7 +111,7 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
     story = Story(console, env, context)
     for event in stream_episode(choice.story, env=env, split=choice.split, context=context):
         if "turn" in event:
-            story.print_wrapped(cast(StepEvent, event))
+            story.print_step(cast(StepEvent, event))
         else:
             story.end(event)
 

@@ -2,99 +2,161 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
 from rpms.commands.options import (
+    AGAIN,
     ConcurrencyOption,
-    EngineOption,
     EnvOption,
     JsonOption,
     SplitOption,
     WorkersOption,
-    choose,
     given,
     limit_option,
+    option,
     print_json,
     refuse_empty,
     with_settings,
 )
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import ABLATION, TITLES, RunContext, condition_title
 from rpms.vocabulary.limits import MOST_TIMES
+
+TITLED = ", ".join(map(condition_title, TITLES))
+
+
+def plan_names() -> list[str]:
+    """The shipped plans, for completion."""
+    from rpms.evals.plan_file import shipped_plans
+
+    return [*shipped_plans()]
 
 
 @with_settings()
 def evaluate(
     out: Annotated[
-        str, typer.Option(callback=refuse_empty, help="Run folder; a run in it goes on, or grows.")
+        str,
+        option(
+            OUTPUT,
+            "The run folder; a run that is there is continued or extended.",
+            callback=refuse_empty,
+            metavar="DIR",
+        ),
     ],
     env: EnvOption,
     split: SplitOption = "",
-    conditions: Annotated[
-        str, typer.Option(help="By comma, as B or B+verify; A,S,B,C,D by default.")
+    plan: Annotated[
+        str,
+        option(
+            RUN,
+            "Take tasks, settings and arms from a plan that 'rpms plans' lists, or from a file.",
+            metavar="NAME|FILE.yaml",
+            autocompletion=plan_names,
+        ),
     ] = "",
-    preset: Annotated[
-        str, typer.Option(help="A sweep by name, such as 2x2, or FILE.yaml:NAME of your own.")
+    conditions: Annotated[
+        str,
+        option(
+            RUN,
+            f"Run these conditions, separated by commas ({TITLED}; D+verify is D with a guard); by "
+            f"default {','.join(ABLATION)}.",
+        ),
     ] = "",
     arm: Annotated[
-        list[str] | None, typer.Option(help="An arm of your own: LABEL:SETTING=VALUE,...")
+        list[str] | None,
+        option(
+            RUN,
+            f"Run an arm of your own.{AGAIN}",
+            metavar="LABEL:SETTING=VALUE,...",
+        ),
     ] = None,
-    plan: Annotated[Path | None, typer.Option(help="Arms and tasks in a YAML file.")] = None,
-    protocol: Annotated[str, typer.Option(help="Steps, examples and the like, by name.")] = "",
-    limit: Annotated[int, limit_option("Tasks; 0: the whole split.")] = 0,
+    limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
     spread: Annotated[
         bool,
-        typer.Option(
+        option(
+            RUN,
+            "With --limit, take a sample of the whole split, stratified over task types, instead "
+            "of its first tasks.",
             "--spread",
-            help="With --limit: a sample of the whole split, stratified over task types (each in "
-            "proportion to its number of tasks, at least one), instead of its first tasks.",
         ),
     ] = False,
-    tasks: Annotated[str, typer.Option(help="Only these ids, by comma, or @FILE.")] = "",
-    types: Annotated[str, typer.Option(help="Only these goal types, by comma.")] = "",
+    tasks: Annotated[
+        str,
+        option(RUN, "Run only the tasks with these ids, separated by commas or listed in @FILE."),
+    ] = "",
+    types: Annotated[
+        str, option(RUN, "Run only tasks of these goal types, separated by commas.")
+    ] = "",
     trials: Annotated[
-        int, typer.Option(min=1, max=MOST_TIMES, help="Tries per task, with memory carried along.")
+        int,
+        option(
+            RUN,
+            "Try each task up to this often until it is solved, with cross-trial memory.",
+            min=1,
+            max=MOST_TIMES,
+        ),
     ] = 1,
     repeats: Annotated[
-        int, typer.Option(min=1, max=MOST_TIMES, help="Independent repeats, with other seeds.")
+        int,
+        option(
+            RUN,
+            "Run everything this often, independently and with other seeds.",
+            min=1,
+            max=MOST_TIMES,
+        ),
     ] = 1,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
+    ray: Annotated[
+        str,
+        option(
+            EXECUTION,
+            "Run the episodes on the Ray cluster at this address; 'local' starts one.",
+            metavar="ADDRESS",
+        ),
+    ] = "",
     keep_failed: Annotated[
-        bool, typer.Option("--keep-failed", help="Leave episodes that ended in an error alone.")
+        bool,
+        option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
     ] = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask for every reply anew.")] = False,
-    truth: Annotated[bool, typer.Option(help="Compare each belief with the true state.")] = True,
-    ray: Annotated[str, typer.Option(help="Play on this Ray cluster ('local': a new one).")] = "",
+    no_cache: Annotated[
+        bool, option(EXECUTION, "Do not use cached replies of earlier runs.", "--no-cache")
+    ] = False,
+    truth: Annotated[
+        bool,
+        option(EXECUTION, "Compare each belief with the simulator's true state (on by default)."),
+    ] = True,
     *,
     settings: RunContext,
     budget_usd: Annotated[
-        float, typer.Option(min=0, help="Stop when DIR has cost this; 0: never.")
+        float,
+        option(EXECUTION, "Stop when the folder has cost this many dollars; 0 never stops.", min=0),
     ] = 0.0,
-    budget_tokens: Annotated[int, typer.Option(min=0, help="The same, in tokens.")] = 0,
-    engine: EngineOption = "",
+    budget_tokens: Annotated[
+        int,
+        option(EXECUTION, "Stop when the folder has cost this many tokens; 0 never stops.", min=0),
+    ] = 0,
     as_json: JsonOption = False,
     command_line: typer.Context,
 ) -> None:
-    """Play a whole split under several arms; run it again to go on, or with more to add that."""
-    choose(engine)
-    from rpms.evals.arms import TaskSelection, choose_arms, listed
+    """Evaluate arms on a split, or continue and extend the run in the same folder."""
+    from rpms.evals.arms import listed
     from rpms.evals.costs import Budget
     from rpms.evals.evaluate import ExecutionOptions
     from rpms.evals.evaluate import evaluate as run_all
+    from rpms.evals.plan_file import TaskSelection, choose_arms
 
-    # What a protocol decides is passed on only if it was typed, be it the default.
-    asked = {"split": split, "trials": trials, "repeats": repeats}
-    asked = {name: value for name, value in asked.items() if name in given(command_line)}
-    selection = TaskSelection(
-        env=env, protocol=protocol, limit=limit, spread=spread, tasks=list(listed(tasks)),
-        types=list(listed(types)),
-    ).model_copy(update=asked)  # fmt: skip
-    selection, arms = choose_arms(selection, settings, conditions, preset, arm or (), plan)
+    options: dict[str, Any] = {
+        "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],
+        "types": [*listed(types)], "trials": trials, "repeats": repeats,
+    }  # fmt: skip
+    typed = given(command_line)
+    tasks_typed = TaskSelection(**{name: options[name] for name in options if name in typed})
+    selection, arms = choose_arms(tasks_typed, settings, conditions, arm or (), plan, typed)
     report = run_all(
-        arms, out=out, **selection.model_dump(exclude={"protocol"}), truth=truth,
+        arms, out=out, **{**selection.model_dump(), "env": selection.env or env}, truth=truth,
         cache=not no_cache, show=not as_json,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)

@@ -8,77 +8,123 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands.options import EnvOption, SplitOption, limit_option, refuse_empty, with_settings
+from rpms.commands.help_text import OUTPUT, RUN
+from rpms.commands.options import (
+    AGAIN,
+    EnvOption,
+    SplitOption,
+    WorkersOption,
+    limit_option,
+    option,
+    refuse_empty,
+    with_settings,
+)
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.limits import MOST_WORKERS
 from rpms.vocabulary.output import print_wrapped, quantity
 
 
-@with_settings("knowledge", "memory", "protocol")
+@with_settings("run", "knowledge", "memory", "guard", "prompt")
 def export(
     env: EnvOption,
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="A run of 'rpms eval'.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="DIR", help="The folder of an evaluation.", show_default=False),
     ] = None,
     *,
     format: Annotated[
         str,
-        typer.Option(
+        option(
+            OUTPUT,
+            "The format: agent trajectories (atif), or messages to tune a model on (chat).",
+            metavar="atif|chat",
             autocompletion=lambda: ["atif", "chat"],
-            help="atif: agent trajectories; chat: messages to tune a model on.",
         ),
     ],
     out: Annotated[
         str,
-        typer.Option(
+        option(
+            OUTPUT,
+            "The file to write, with a line for each episode; for atif also a folder, with a file "
+            "for each episode.",
             callback=refuse_empty,
-            help="FILE.jsonl, a line per episode; atif: or a folder, a file per episode.",
+            metavar="FILE.jsonl",
         ),
     ],
-    conditions: Annotated[str, typer.Option(help="Which, by comma; else all.")] = "",
-    prompts: Annotated[bool, typer.Option(help="Also every prompt as it was sent.")] = False,
-    per: Annotated[str, typer.Option(help="chat: a line per decision | episode.")] = "decision",
+    conditions: Annotated[
+        str, option(RUN, "Export these conditions, separated by commas; by default all.")
+    ] = "",
+    prompts: Annotated[
+        bool, option(OUTPUT, "Also write every prompt as it was sent.", "--prompts")
+    ] = False,
+    per: Annotated[
+        str,
+        option(
+            OUTPUT,
+            "With chat: write a line for each decision or for each episode.",
+            metavar="decision|episode",
+        ),
+    ] = "decision",
     most: Annotated[
-        int, typer.Option(min=0, help="chat: of an episode so many decisions, evenly; 0: all.")
+        int,
+        option(
+            OUTPUT,
+            "With chat: write at most this many decisions of an episode, evenly spaced; 0 means "
+            "all.",
+            min=0,
+        ),
     ] = 0,
     expert: Annotated[
         bool,
-        typer.Option("--expert", help="chat: the rules' own procedure plays, or corrects DIR."),
+        option(RUN, "With chat: let the rules' procedure act, or correct DIR.", "--expert"),
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[int, limit_option("--expert: how many tasks; 0: all.")] = 0,
+    limit: Annotated[
+        int, limit_option("With --expert: run this many tasks; 0 means the whole split.")
+    ] = 0,
     spread: Annotated[
         bool,
-        typer.Option(
-            help="--expert with --limit: a sample of the whole split, stratified over task types, "
-            "instead of its first tasks."
+        option(
+            RUN,
+            "With --expert and --limit: take a sample of the whole split, stratified over task "
+            "types, instead of its first tasks.",
+            "--spread",
         ),
     ] = False,
     won: Annotated[
-        int, limit_option("--expert: until so many episodes are won, as many of each task type.")
+        int,
+        limit_option(
+            "With --expert: stop after this many successful episodes, balanced over task types."
+        ),
     ] = 0,
     mistakes: Annotated[
-        float, typer.Option(min=0, max=0.5, help="--expert: how often it errs, and then recovers.")
+        float,
+        option(
+            RUN,
+            "With --expert: let it err with this probability, at most 0.5, and recover.",
+            min=0,
+            max=0.5,
+        ),
     ] = 0.0,
     arm: Annotated[
         list[str] | None,
-        typer.Option(help="--expert: LABEL:SETTING=VALUE,... besides the conditions; again."),
+        option(
+            RUN,
+            f"With --expert: also run an arm of your own.{AGAIN}",
+            metavar="LABEL:SETTING=VALUE,...",
+        ),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, max=MOST_WORKERS, help="--expert: processes; 0: play in this one."),
-    ] = None,
+    workers: WorkersOption = None,
     settings: RunContext,
 ) -> None:
-    """Write a run's episodes in a format that other tools read; nothing is sent anywhere.
+    """Write the episodes of a run, or of the expert, in a format that other tools read.
 
-    With --expert no run is needed: the guard's policy plays tasks of a learning split, and its
-    decisions become training data. Settings of a run, from --scf on, are those it plays under.
-    With both, each prompt of the run is answered as it would have been played.
+    With --expert no run is needed: the guard's policy acts on tasks of a learning split under the
+    settings given here, and its decisions become training data. With both, the expert answers each
+    prompt of the run.
     """
-    from rpms.evals.arms import condition_names
     from rpms.evals.export import CHAT, export_run
     from rpms.evals.export_chat import PER, export_chat, export_expert
+    from rpms.evals.plan_file import condition_names
     from rpms.evals.run_folder import read_run
     from rpms.vocabulary.errors import RpmsError
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
     ConcurrencyOption,
     EnvOption,
     SplitOption,
     WorkersOption,
     limit_option,
+    option,
     refuse_empty,
     with_settings,
 )
@@ -21,29 +21,55 @@ from rpms.vocabulary.limits import MOST_TIMES
 
 @with_settings()
 def learn(
-    out: Annotated[str, typer.Option(callback=refuse_empty, help="Snapshot to write (JSONL).")],
+    out: Annotated[
+        str,
+        option(
+            OUTPUT, "The memory snapshot to write.", callback=refuse_empty, metavar="FILE.jsonl"
+        ),
+    ],
     env: EnvOption,
     split: SplitOption = "",
-    rounds: Annotated[int, typer.Option(min=1, max=MOST_TIMES, help="1 to 3 in the paper.")] = 1,
-    limit: Annotated[int, limit_option("Tasks per round; 0: the whole split.")] = 0,
+    rounds: Annotated[
+        int,
+        option(RUN, "Learn in this many rounds; the paper has 1 to 3.", min=1, max=MOST_TIMES),
+    ] = 1,
+    limit: Annotated[
+        int, limit_option("Run this many tasks in each round; 0 means the whole split.")
+    ] = 0,
     method: Annotated[
-        str, typer.Option(help="Whose memory: rpms, another by name, or MODULE:CLASS.")
+        str,
+        option(MEMORY, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
     ] = "rpms",
-    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
-    runs: Annotated[str, typer.Option(help="Where to keep the runs; default OUT.runs.")] = "",
-    condition: Annotated[str, typer.Option(help="Play, or take from runs; else Rules-only.")] = "",
+    from_runs: Annotated[
+        str,
+        option(RUN, "Learn from the recorded runs in this folder instead.", metavar="DIR"),
+    ] = "",
+    runs: Annotated[
+        str, option(OUTPUT, "The folder for the runs; by default OUT.runs.", metavar="DIR")
+    ] = "",
+    condition: Annotated[
+        str, option(RUN, "The condition to run, or to take from runs; by default B rules.")
+    ] = "",
     without_manual: Annotated[
-        bool, typer.Option("--without-manual", help="Learn from what happened alone, by no rule.")
+        bool,
+        option(
+            KNOWLEDGE, "Extract memories without consulting the rule manual.", "--without-manual"
+        ),
     ] = False,
     allow: Annotated[
-        str, typer.Option(help="Why not Rules-only on a learning split; kept in the header.")
+        str,
+        option(
+            RUN,
+            "The reason to learn under another condition or on a split that judges; it is kept in "
+            "the snapshot's header.",
+        ),
     ] = "",
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
     *,
     settings: RunContext,
 ) -> None:
-    """Play the seen split under Rules-only and learn from it; run it again to go on."""
+    """Learn a memory from episodes under condition B rules, and write it as a snapshot."""
     from rpms.evals.evaluate import ExecutionOptions
     from rpms.evals.learn import learn as learn_all
 

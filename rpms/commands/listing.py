@@ -1,4 +1,4 @@
-"""``rpms worlds``, ``tasks`` and ``models``: what can be played, and which models can play."""
+"""``rpms worlds``, ``tasks``, ``plans`` and ``models``: lists of what there is to run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rpms.commands.help_text import App
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quantity
 
-models_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-worlds_app = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+models_app = App()
+worlds_app = App(invoke_without_command=True, no_args_is_help=False)
 
 # Each folder that is copied, and the word in it that stands for the name asked for.
 PLACEHOLDERS = {"world_template": "storeroom", "desk_template": "desk_template"}
@@ -37,9 +38,10 @@ NEXT_STEPS = {
 
 @worlds_app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Of the world, and of its folder.")],
+    name: Annotated[str, typer.Argument(help="The name of the world and of its folder.")],
     tools: Annotated[
-        bool, typer.Option("--tools", help="An agent with tools, a policy and a guard instead.")
+        bool,
+        typer.Option("--tools", help="Write an agent with tools, a policy and a guard instead."),
     ] = False,
 ) -> None:
     """Write a small world of your own, which plays, into a new folder here."""
@@ -99,7 +101,10 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
 def tasks(
     env: EnvOption,
     split: SplitOption = "",
-    limit: Annotated[int, limit_option("0: all. Generated splits grow on request.")] = 0,
+    limit: Annotated[
+        int,
+        limit_option("List this many tasks; 0 means all, and generated splits grow on request."),
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with what the goal parser reads from each sentence."""
@@ -139,8 +144,27 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
     open_console(file=sys.stderr, highlight=False).print(summary)
 
 
+def plans(as_json: JsonOption = False) -> None:
+    """List the plans that 'rpms eval --plan NAME' takes."""
+    from rpms.commands.terminal_tables import print_stacked
+    from rpms.evals.plan_file import read_plan, shipped_plans
+
+    rows = {name: read_plan(name) for name in shipped_plans()}
+    if as_json:
+        print_json({name: plan.model_dump(exclude_unset=True) for name, plan in rows.items()})
+        return
+    for name, plan in rows.items():
+        lines = {"about": plan.about, "source": plan.source, "differs": plan.differs}
+        shown = {key: line for key, line in lines.items() if line}
+        print_stacked(open_console(highlight=False), name, shown)
+
+
 @models_app.command()
-def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models list'.")]) -> None:
+def pull(
+    name: Annotated[
+        str, typer.Argument(help="The name of the model, as 'rpms models list' shows it.")
+    ],
+) -> None:
     """Fetch a model's weights and check them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
@@ -149,7 +173,7 @@ def pull(name: Annotated[str, typer.Argument(help="Which model; see 'rpms models
 
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
-    """Every model that can be given as --model: which work now, and what the others need."""
+    """List the models that --model takes: those that work now, and what the others need."""
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_stacked

@@ -17,10 +17,11 @@ from rpms.commands.audit import audit
 from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
+from rpms.commands.help_text import App
 from rpms.commands.learn import learn
-from rpms.commands.listing import models_app, tasks, worlds_app
+from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
-from rpms.commands.option_errors import in_typed_words, renamed_option
+from rpms.commands.option_errors import in_typed_words, replaced_option
 from rpms.commands.report import compare, report, view
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
@@ -31,17 +32,16 @@ from rpms.vocabulary.safe_text import redact
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-app = typer.Typer(
+app = App(
     name="rpms",
     help="Rules, belief and memory for LLM agents in closed worlds.",
-    no_args_is_help=True,
+    add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
-app.add_typer(rules_app, name="rules", help="Check and show the rule manual.")
+app.add_typer(rules_app, name="rules", help="Check, show, learn and audit the rule manual.")
 app.add_typer(worlds_app, name="worlds")
-app.add_typer(models_app, name="models", help="Fetch the weights of local models.")
-app.add_typer(memory_app, name="memory", help="Look into a memory snapshot.")
+app.add_typer(models_app, name="models", help="List the models, and fetch weights of local ones.")
+app.add_typer(memory_app, name="memory", help="Count, print and check the entries of a memory.")
 
 
 def _print_version(switched_on: bool) -> None:
@@ -54,7 +54,9 @@ def _print_version(switched_on: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Print it and end."),
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options of every command."""
@@ -63,7 +65,7 @@ def options(
 for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
-for command in (report, compare, export, view, audit, demo):
+for command in (plans, report, compare, export, view, audit, demo):
     app.command()(command)
 
 
@@ -122,7 +124,7 @@ def main() -> None:
             print_safe(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
-            fail(f"{error.format_message()}{renamed_option(sys.argv[1:])} (see: rpms --help)")
+            fail(replaced_option(sys.argv[1:]) or f"{error.format_message()} (see: rpms --help)")
         if place := place_of(error):
             print_error_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")

@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
+from rpms.commands.help_text import App
 from rpms.commands.options import JsonOption, print_json
 from rpms.vocabulary.output import print_safe, print_wrapped, quantity
 
-memory_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+memory_app = App()
 
-FileArgument = Annotated[Path, typer.Argument(help="Memory snapshot (JSONL).")]
+FileArgument = Annotated[Path, typer.Argument(help="The memory snapshot (JSONL).")]
 
 
 @memory_app.command()
@@ -51,9 +52,11 @@ def stats(file: FileArgument, as_json: JsonOption = False) -> None:
 @memory_app.command()
 def show(
     file: FileArgument,
-    kind: Annotated[str, typer.Option("--type", help="Only this entry type.")] = "",
-    goal: Annotated[str, typer.Option(help="Only goals whose signature contains this.")] = "",
-    limit: Annotated[int, typer.Option(min=0, help="How many; 0 for all.")] = 20,
+    kind: Annotated[str, typer.Option("--type", help="Print only entries of this type.")] = "",
+    goal: Annotated[
+        str, typer.Option(help="Print only entries whose goal signature contains this.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=0, help="Print this many entries; 0 means all.")] = 20,
 ) -> None:
     """Print entries, one JSON object per line."""
     from rpms.memory_store import read_snapshot

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rpms.vocabulary.context import RENAMED, declarations
+from rpms.vocabulary.context import REMOVED, RENAMED, declarations
 from rpms.vocabulary.errors import BadSetting
 
 
@@ -33,12 +33,22 @@ def in_typed_words(error: Exception, words: Sequence[str]) -> str:
     return message
 
 
-def renamed_option(words: Sequence[str]) -> str:
-    """For an option that has another name now, that name."""
-    former = {"--patience": "retry_deadline_s"}
-    former |= {f"--{old.replace('_', '-')}": new for old, new in RENAMED.items()}
-    found = (former[name] for name, _ in typed(words) if name in former)
-    return next((f" It is called {declarations()[new].option} now." for new in found), "")
+def replaced_option(words: Sequence[str]) -> str:
+    """What to type instead of an option that is gone; empty if all of them are there."""
+    former = {f"--{old.replace('_', '-')}": new for old, new in RENAMED.items()}
+    gone = {f"--{old.replace('_', '-').removesuffix('-s')}": old for old in REMOVED}
+    for name, value in typed(words):
+        if name in former:
+            return f"{name} is called {declarations()[former[name]].option} now"
+        if (removed := name.replace("--no-", "--")) in gone:
+            return f"{name} is gone: {REMOVED[gone[removed]].advice}"
+        if name in ("--preset", "--protocol"):
+            from rpms.evals.plan_file import shipped_plans
+
+            plan = "ablation" if value == "2x2" else value
+            plan = plan if plan in shipped_plans() else "FILE.yaml"
+            return f"{name} is gone: give --plan {plan} instead; 'rpms plans' lists the plans"
+    return ""
 
 
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:

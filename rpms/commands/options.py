@@ -10,6 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from rpms.commands.help_text import (
+    EXECUTION,
+    GUARD,
+    KNOWLEDGE,
+    MEMORY,
+    MODEL,
+    OUTPUT,
+    PROMPT,
+    RUN,
+)
 from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import print_safe
@@ -18,7 +28,15 @@ SETTINGS = "settings"
 """What a command calls the parameter that its settings are handed over in."""
 LINE = "command_line"
 """What a command calls the parameter that tells which options were typed, if it has one."""
-AGAIN = " May be given again."
+AGAIN = " The option may be repeated."
+SETTING_PANELS: dict[Group, str] = {
+    "run": RUN,
+    "knowledge": KNOWLEDGE,
+    "memory": MEMORY,
+    "guard": GUARD,
+    "prompt": PROMPT,
+    "model": MODEL,
+}
 
 
 def first_world() -> str:
@@ -28,26 +46,50 @@ def first_world() -> str:
     return FIRST_WORLD
 
 
+def option(panel: str, help: str, *names: str, **more: Any) -> Any:
+    """An option with its group and its sentence."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+
+def limit_option(help: str, panel: str = RUN) -> Any:
+    """``--limit`` and its like: a number of tasks."""
+    return option(panel, help, min=0, max=MOST_TASKS)
+
+
 EnvOption = Annotated[
     str,
-    typer.Option(
+    option(
+        RUN,
+        "The environment, as 'rpms worlds' lists it, or MODULE:ATTRIBUTE; by default the first.",
         "--env",
         default_factory=first_world,
         show_default=False,
-        help="A world, as 'rpms worlds' lists them, or MODULE:ATTRIBUTE; else the first.",
+        metavar="NAME",
     ),
 ]
-SplitOption = Annotated[str, typer.Option("--split", help="Which tasks; else the usual ones.")]
-OnlyEnvOption = Annotated[str, typer.Option("--env", help="Only this environment.")]
-EngineOption = Annotated[
-    str, typer.Option(help="python | textworld: which engine plays, where a world has two.")
+SplitOption = Annotated[
+    str, option(RUN, "The list of tasks; by default the environment's usual one.", "--split")
 ]
+OnlyEnvOption = Annotated[str, option(RUN, "Only this environment.", "--env")]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(min=0, max=MOST_WORKERS, help="Environment processes; 0: none, play in this one."),
+    option(
+        EXECUTION,
+        "The number of environment processes, by default one for each processor; 0 runs all "
+        "episodes in this process.",
+        min=0,
+        max=MOST_WORKERS,
+        metavar="N",
+    ),
 ]
 ConcurrencyOption = Annotated[
-    int, typer.Option(min=1, max=MOST_IN_FLIGHT, help="Episodes in flight, over all workers.")
+    int,
+    option(
+        EXECUTION,
+        "Run this many episodes at the same time, over all workers.",
+        min=1,
+        max=MOST_IN_FLIGHT,
+    ),
 ]
 
 
@@ -71,7 +113,6 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
             for declared in chosen:
                 if declared.setting.many:
                     typed[declared.name] = ",".join(typed[declared.name] or ())
-            # Only what was typed counts as named, be it the default: a protocol refuses that.
             named = {name: typed[name] for name in given(command_line) if name in typed}
             if LINE in own.parameters:
                 values[LINE] = command_line
@@ -108,12 +149,13 @@ def _parameter(declared: Declaration) -> Parameter:
 def setting_option(name: str) -> Any:
     """The option of one setting."""
     declared = declarations()[name]
-    setting, choices, option = declared.setting, declared.choices, declared.option
+    setting, choices, typed = declared.setting, declared.choices, declared.option
     if declared.default is True:
-        option += f"/--no-{option.removeprefix('--')}"
-    return typer.Option(
-        option,
-        help=f"{setting.description}{AGAIN if setting.many else ''}",
+        typed += f"/--no-{typed.removeprefix('--')}"
+    return option(
+        SETTING_PANELS[setting.group],
+        f"{setting.description}{AGAIN if setting.many else ''}",
+        typed,
         metavar="|".join(choices) or None,
         autocompletion=(lambda: list(choices)) if choices else None,
         min=setting.ge,
@@ -125,11 +167,6 @@ RulesOption = Annotated[str, setting_option("rules_dir")]
 WithoutOption = Annotated[list[str] | None, setting_option("without_rules")]
 
 
-def limit_option(help: str) -> Any:
-    """``--limit`` and its like: how many tasks."""
-    return typer.Option(min=0, max=MOST_TASKS, help=help)
-
-
 def refuse_empty(text: str) -> str:
     """A path that was left out, as by an unset variable, must not become the current folder."""
     if not text.strip():
@@ -137,15 +174,7 @@ def refuse_empty(text: str) -> str:
     return text
 
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
-
-
-def choose(engine: str) -> None:
-    """Nothing asked for leaves the choice to RPMS_ENGINE, and without that to ours."""
-    if engine:
-        from rpms.envs.alfworld.stock import choose_engine
-
-        choose_engine(engine)
+JsonOption = Annotated[bool, option(OUTPUT, "Print one JSON document and nothing else.", "--json")]
 
 
 def print_json(data: Any) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rpms.commands.options import JsonOption, print_json
+from rpms.commands.help_text import OUTPUT
+from rpms.commands.options import AGAIN, JsonOption, option, print_json
 from rpms.vocabulary.output import open_console, print_safe
 
 if TYPE_CHECKING:
@@ -17,23 +18,34 @@ if TYPE_CHECKING:
 
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="A run, or more, of the same tasks.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="One run folder, or several of the same tasks."),
     ],
     html: Annotated[
-        Path | None, typer.Option(help="The page; DIR/report.html for one run, else none.")
+        Path | None,
+        option(
+            OUTPUT,
+            "Write the page here; by default DIR/report.html for a single run.",
+            metavar="FILE.html",
+        ),
     ] = None,
     tables: Annotated[
         list[str] | None,
-        typer.Option("--table", metavar="NAME", help="Just this table; repeatable."),
+        option(OUTPUT, f"Print only this table.{AGAIN}", "--table", metavar="NAME"),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every table, as text too.")] = False,
+    everything: Annotated[bool, option(OUTPUT, "Print every table.", "--all")] = False,
     form: Annotated[
         Literal["text", "json", "csv", "latex", "markdown"],
-        typer.Option("--format", help="Text has three tables, the others have all."),
+        option(
+            OUTPUT,
+            "The format; text has the main tables, the others have all.",
+            "--format",
+            metavar="text|json|csv|latex|markdown",
+        ),
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Print a run's verdict and tables; write all and a page. Or those of several runs as one."""
+    """Print the verdict and tables of a run, or of several as one, and write the report page."""
     from rpms.evals.report import read_report
     from rpms.evals.report.page import write_report
 
@@ -66,9 +78,9 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Two runs.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folders of two runs.")],
     allow_differences: Annotated[
-        bool, typer.Option("--allow-differences", help="Even where the protocols differ.")
+        bool, typer.Option("--allow-differences", help="Also compare runs whose protocols differ.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,12 +108,15 @@ def compare(
 
 def view(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Runs, or folders that hold runs.")
+        list[Path], typer.Argument(metavar="DIR", help="Run folders, or folders that hold some.")
     ],
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="On this machine alone; 0: any free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, help="The port, on this machine alone; 0 means any free one."
+        ),
     ] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Open a browser, too.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Also open a browser.")] = False,
 ) -> None:
     """Follow runs in a browser while they are going on; nothing is written, Ctrl-C ends it."""
     from rpms.commands.view_server import ViewServer, serve

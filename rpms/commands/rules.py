@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rpms.commands.help_text import App
 from rpms.commands.options import (
     EnvOption,
     JsonOption,
@@ -25,7 +26,7 @@ from rpms.vocabulary.output import print_wrapped, quantity
 if TYPE_CHECKING:
     from rpms.guard.sources import Citations
 
-rules_app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+rules_app = App()
 
 
 @rules_app.command()
@@ -34,7 +35,9 @@ def check(
     rules: RulesOption = "",
     policy: Annotated[
         str,
-        typer.Option(metavar="FILE.md", help="List the policy's sentences that no rule cites."),
+        typer.Option(
+            metavar="FILE.md", help="List the sentences of this policy that no rule cites."
+        ),
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -153,9 +156,11 @@ def _tell_citations(file: str, cited: Citations) -> None:
 
 @rules_app.command()
 def show(
-    goal_type: Annotated[str, typer.Option("--type", help="Goal type, e.g. a heat task.")],
+    goal_type: Annotated[str, typer.Option("--type", help="The goal type.")],
     env: EnvOption,
-    about: Annotated[str, typer.Option(help="Kind of object, for its locality rule.")] = "",
+    about: Annotated[
+        str, typer.Option(help="The kind of object whose locality rule is shown.")
+    ] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
 ) -> None:
@@ -184,13 +189,22 @@ def show(
 
 @rules_app.command()
 def learn(
-    out: Annotated[str, typer.Option(callback=refuse_empty, help="Folder for the manual.")],
+    out: Annotated[
+        str, typer.Option(callback=refuse_empty, help="The folder for the learned manual.")
+    ],
     env: EnvOption,
-    explore: Annotated[int, limit_option("Explore so many tasks of the learning split.")] = 0,
-    from_runs: Annotated[str, typer.Option(help="Learn from recorded runs instead.")] = "",
-    seed: Annotated[int, typer.Option(help="Of the exploration.")] = 0,
+    explore: Annotated[int, limit_option("Explore this many tasks of the learning split.")] = 0,
+    from_runs: Annotated[
+        str, typer.Option(help="Learn from the recorded runs in this folder instead.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="The seed of the exploration.")] = 0,
     steps: Annotated[
-        int, typer.Option(min=0, max=MOST_STEPS, help="Commands per task; 0: as usual.")
+        int,
+        typer.Option(
+            min=0,
+            max=MOST_STEPS,
+            help="Try this many commands in each task; 0 means the usual number.",
+        ),
     ] = 0,
 ) -> None:
     """Learn Tier 3 from what the world answers; no language model is needed."""
@@ -209,11 +223,17 @@ def learn(
 @rules_app.command()
 def audit(
     env: EnvOption,
-    folder: Annotated[str, typer.Argument(help="A learned manual; else the world's own.")] = "",
-    split: Annotated[str, typer.Option(help="Games to judge it on; else the first but test.")] = "",
-    games: Annotated[int, typer.Option(min=1, max=MOST_TASKS, help="How many of them.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of the play.")] = 0,
-    only: Annotated[str, typer.Option(help="Only these actions, by name, with commas.")] = "",
+    folder: Annotated[
+        str, typer.Argument(help="The folder of a learned manual; by default the world's own.")
+    ] = "",
+    split: Annotated[
+        str, typer.Option(help="The split to judge it on; by default the first but test.")
+    ] = "",
+    games: Annotated[
+        int, typer.Option(min=1, max=MOST_TASKS, help="Judge it on this many games.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="The seed of the play.")] = 0,
+    only: Annotated[str, typer.Option(help="Judge only these actions, separated by commas.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Hold a manual against the world: are its rules true, and do its predictions come true?"""

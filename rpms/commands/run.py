@@ -5,18 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
+from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
-    EngineOption,
     EnvOption,
     JsonOption,
     SplitOption,
-    choose,
+    option,
     print_json,
     with_settings,
 )
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import TITLES, RunContext, condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_error_place, quantity, with_article
 
@@ -46,22 +44,26 @@ def escape(text: str) -> str:
 def run(
     env: EnvOption,
     split: SplitOption = "",
-    task: Annotated[str, typer.Option(help="Task id, trial name, or index.")] = "0",
+    task: Annotated[
+        str, option(RUN, "The task, by its index in the split, its id, or the end of its id.")
+    ] = "0",
     condition: Annotated[
         str,
-        typer.Option(
-            help="A baseline, S state, B rules, C memory, D full, E policy; B+verify has a guard."
+        option(
+            RUN,
+            f"The condition: {', '.join(map(condition_title, TITLES))}; D+verify is D with a "
+            "guard.",
         ),
     ] = "D",
     *,
     settings: RunContext,
-    prompts: Annotated[bool, typer.Option(help="Also show every prompt.")] = False,
-    memories: Annotated[bool, typer.Option(help="Also show every memory's outcome.")] = False,
-    engine: EngineOption = "",
+    prompts: Annotated[bool, option(OUTPUT, "Also print every prompt.", "--prompts")] = False,
+    memories: Annotated[
+        bool, option(OUTPUT, "Also print the outcome of every memory.", "--memories")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Play one episode and watch each decision."""
-    choose(engine)
+    """Run one episode and print each decision."""
     from langchain_core.runnables import RunnableLambda
 
     from rpms.graph.build import build_graph

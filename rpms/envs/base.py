@@ -192,11 +192,7 @@ class Environment(ABC):
     lists_actions: bool = False
     sub_goal_from_manual: bool = False
     states_decide: bool = True
-
-    @property
-    def max_live(self) -> int | None:
-        """The number of simulators that one process can hold; None for no limit."""
-        return 64
+    max_live: int | None = 64
 
     @property
     def demo(self) -> Demo:

@@ -1,15 +1,15 @@
 """Arms of an evaluation: ours or departing from it in settings, files or code.
 
-People write them ``mine:nodes=pkg.mod:stages,scf=off``, or as a plan in YAML. Code travels to
-worker processes and to other machines by import path, and each process imports it anew. What
-cannot be found that way is refused at once, with what to do about it.
+People write them ``mine:nodes=pkg.mod:stages,scf=off``, or in a plan (``plan_file.py``). Code
+travels to worker processes and to other machines by import path, and each process imports it anew.
+What cannot be found that way is refused at once, with what to do about it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isfunction, signature
 from os import PathLike, fspath
@@ -17,18 +17,12 @@ from pathlib import Path
 from shlex import shlex
 from typing import Any
 
-from pydantic import BaseModel, Field
-
-from rpms.evals.conditions import letters, preset_contexts
-from rpms.evals.protocol_card import agree, apply_protocol, check_arms, load_protocols
 from rpms.graph.build import Node
 from rpms.models.opening import is_own
-from rpms.rules.loader import checked
-from rpms.vocabulary.context import ABLATION, RunContext, condition_name, declarations
-from rpms.vocabulary.errors import BadSetting, RpmsError
-from rpms.vocabulary.files import read_text, read_yaml
+from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import read_text
 from rpms.vocabulary.imports import is_path, load_object, path_of
-from rpms.vocabulary.spelling import Strict, offer
 
 ALL = "*"
 """Stands for the stages of an object that holds several."""
@@ -129,101 +123,15 @@ def source_hash(path: str) -> str:
 
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-OWN = ("condition", "nodes", "rules", "memory", "model")
+FIELDS = ("condition", "nodes", "rules", "memory", "model", "memory_round")
+"""What an arm may have beside settings."""
 
 
-class TaskSelection(Strict, BaseModel):
-    """What is to be played, whoever the players are."""
+def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
+    """``label:key=value,...`` or a label alone, which must then be a condition.
 
-    env: str = ""
-    split: str = ""
-    protocol: str = ""
-    limit: int = 0
-    spread: bool = False
-    tasks: list[str] = []
-    types: list[str] = []
-    trials: int = 1
-    repeats: int = 1
-
-
-class PlanFile(TaskSelection):
-    """A whole evaluation in one file; what it leaves out is as on the command line."""
-
-    settings: dict[str, Any] = {}
-    arms: dict[str, dict[str, Any]] = Field(min_length=1)
-
-
-def choose_arms(
-    selection: TaskSelection,
-    base: RunContext,
-    conditions: str = "",
-    preset: str = "",
-    arms: Sequence[str] = (),
-    plan: Path | None = None,
-) -> tuple[TaskSelection, dict[str, Variant]]:
-    """What a command line asks for: tasks, and arms by letter, by preset, one by one or by plan."""
-    selection, variants = _chosen_arms(selection, base, conditions, preset, arms, plan)
-    if name := selection.protocol:
-        check_arms(name, {label: variant.settings() for label, variant in variants.items()})
-    return selection, variants
-
-
-def _chosen_arms(
-    selection: TaskSelection,
-    base: RunContext,
-    conditions: str,
-    preset: str,
-    arms: Sequence[str],
-    plan: Path | None,
-) -> tuple[TaskSelection, dict[str, Variant]]:
-    if conditions and preset:
-        raise RpmsError("give either --conditions or --preset")
-    if plan is not None and (conditions or preset or arms):
-        raise RpmsError("--plan names the arms: give it without --conditions, --preset and --arm")
-    written = read_plan(plan) if plan is not None else None
-    if written is not None:
-        tasks = written.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
-        selection = selection.model_copy(update=tasks)
-        base = base.with_(**read_settings(written.settings, f"{plan}: settings"))
-    fixed: Collection[str] = ()
-    if selection.protocol:
-        selection, base = _under_protocol(selection, base)
-        fixed = load_protocols()[selection.protocol].set  # the same for all arms, on the card
-    if written is not None:
-        return selection, {
-            label: make_arm(fields, base, f"{plan}: arm '{label}'")
-            for label, fields in written.arms.items()
-        }
-    contexts: dict[str, RunContext] = {}
-    if preset:
-        contexts = preset_contexts(preset, base, fixed)
-    elif conditions or not arms:
-        contexts = letters(condition_names(conditions) or ABLATION, base, fixed)
-    variants = {label: Variant(context) for label, context in contexts.items()}
-    for label, variant in (parse_arm(text, base) for text in arms):
-        if label in variants:
-            raise RpmsError(f"two arms are called '{label}'")
-        variants[label] = variant
-    return selection, variants
-
-
-def _under_protocol(selection: TaskSelection, base: RunContext) -> tuple[TaskSelection, RunContext]:
-    """The tasks and settings of a named protocol; what the user says besides must agree with it."""
-    protocol, context = apply_protocol(selection.protocol, base, selection.env)
-    rules: dict[str, Any] = {"trials": protocol.trials, "repeats": protocol.repeats}
-    if protocol.split:
-        rules["split"] = protocol.split
-    agree(selection.protocol, rules, selection.model_dump(include=selection.model_fields_set))
-    return selection.model_copy(update=rules), context
-
-
-def read_plan(file: Path) -> PlanFile:
-    """The plan; the first mistake is told with its line."""
-    return checked(file, *read_yaml(file), PlanFile.model_validate)
-
-
-def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
-    """``label:key=value,...`` or a label alone, which must then be a condition's letter."""
+    The label and the fields of the arm, as a plan has them.
+    """
     label, colon, rest = text.partition(":")
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
@@ -235,7 +143,7 @@ def parse_arm(text: str, base: RunContext) -> tuple[str, Variant]:
         fields[key.strip()] = value.strip()
     if not colon:
         fields["condition"] = label = condition_name(label)
-    return label.strip(), make_arm(fields, base, f"--arm '{label}'")
+    return label.strip(), fields
 
 
 def _parts(text: str, rest: str) -> Iterator[str]:
@@ -249,34 +157,32 @@ def _parts(text: str, rest: str) -> Iterator[str]:
         raise RpmsError(f"--arm '{text}': a quote is opened and not closed") from None
 
 
-def make_arm(fields: Mapping[str, Any], base: RunContext, where: str) -> Variant:
-    """An arm from plain settings over those of the run.
+def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Variant:
+    """An arm from the fields of a plan, over the settings of the run.
 
     ``rules`` and ``memory`` are switches where they say on or off, and files otherwise.
     """
-    context = base.under(str(fields["condition"])) if "condition" in fields else base
     own = {
         name: fields[name]
         for name in ("nodes", "rules", "memory", "model")
         if name in fields and _switch(fields[name]) is None
     }
-    settings = {k: v for k, v in fields.items() if k not in own and k != "condition"}
+    settings = {k: v for k, v in fields.items() if k not in {*own, "condition", "memory_round"}}
     try:
-        return Variant(context.with_(**read_settings(settings, where)), **own)
-    except BadSetting as error:
-        raise RpmsError(f"{where}: {error}") from None
+        context = base.under(str(fields["condition"])) if "condition" in fields else base
+        return Variant(context.with_(**read_settings(settings)), **own)
+    except RpmsError as error:
+        raise RpmsError(f"{where}: {error}" if where else str(error)) from None
 
 
-def read_settings(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as the run context takes them; texts of a command line become numbers."""
-    known = {name: declared.kind for name, declared in declarations().items()}
-    if unknown := sorted(set(settings) - set(known)):
-        choice = offer(unknown[0], sorted({*known, *OWN}))
-        raise RpmsError(f"{where}: unknown setting '{unknown[0]}'; {choice}")
-    return {name: _fitting(name, value, known[name], where) for name, value in settings.items()}
+    kinds = {name: declared.kind for name, declared in declarations().items()}
+    refuse_unknown(settings, FIELDS)
+    return {name: _fitting(name, value, kinds[name]) for name, value in settings.items()}
 
 
-def _fitting(name: str, value: Any, kind: Any, where: str) -> Any:
+def _fitting(name: str, value: Any, kind: Any) -> Any:
     if kind is bool and (switch := _switch(value)) is not None:
         return switch
     if isinstance(value, bool) and kind not in (bool, int, float):
@@ -285,17 +191,12 @@ def _fitting(name: str, value: Any, kind: Any, where: str) -> Any:
         try:
             return kind(value)
         except ValueError:
-            raise RpmsError(f"{where}: {name}={value} is not a number") from None
+            raise RpmsError(f"{name}={value} is not a number") from None
     return value
 
 
 def _switch(value: Any) -> bool | None:
     return value if isinstance(value, bool) else SWITCH.get(str(value).lower())
-
-
-def condition_names(text: str) -> list[str]:
-    """``--conditions`` as it was typed; an empty name between two commas is no condition either."""
-    return [name.strip() for name in text.split(",")] if text else []
 
 
 def listed(text: str) -> Sequence[str]:

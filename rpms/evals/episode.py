@@ -226,7 +226,9 @@ class EpisodeRecorder:
             settings = self.state["settings"]
             mark_failures(steps, judging_manual(task["env"], settings), goal, settings, mode)
         knowledge = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
-        carried = {"carried": dict(self.job.carried)} if self.job.trial > 1 else {}
+        cross_trial_memory = (
+            {"cross_trial_memory": dict(self.job.cross_trial_memory)} if self.job.trial > 1 else {}
+        )
         fields: dict[str, Any] = {
             "condition": self.job.condition,
             "repeat": self.job.repeat,
@@ -260,7 +262,7 @@ class EpisodeRecorder:
             "started": self._started,
             "first_observation": self.state.get("first_observation", ""),
             "history": self.state.get("history", []),
-            **carried,
+            **cross_trial_memory,
         }
         return EpisodeResult(EpisodeLine.model_construct(**fields), self._pack())
 
@@ -303,8 +305,8 @@ async def play_job(
     """
     recorder = EpisodeRecorder(job, truth, rates, meter, spent)
     begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
-    if job.carried:
-        begin["carried"] = dict(job.carried)
+    if job.cross_trial_memory:
+        begin["cross_trial_memory"] = dict(job.cross_trial_memory)
     try:
         async for update in graph.astream(begin, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():

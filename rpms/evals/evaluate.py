@@ -14,10 +14,10 @@ from langchain_core.language_models import BaseChatModel
 
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.arms import Arm, Variant, as_variant, load_stages
-from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.learning_splits import default_split
 from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.plan_file import condition_contexts
 from rpms.evals.progress import (
     Watch,
     print_error_places,
@@ -137,7 +137,7 @@ def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
     if isinstance(arms, Mapping):
         return {str(label): as_variant(arm) for label, arm in arms.items()}
     names = arms.split(",") if isinstance(arms, str) else arms
-    contexts = letters([name.strip() for name in names], RunContext())
+    contexts = condition_contexts([name.strip() for name in names], RunContext())
     return {label: Variant(context) for label, context in contexts.items()}
 
 

@@ -20,7 +20,7 @@ from shutil import rmtree
 from typing import Any, Literal, NamedTuple
 
 from rpms.envs import Task, get_environment
-from rpms.evals.arms import parse_arm
+from rpms.evals.arms import make_arm, parse_arm
 from rpms.evals.evaluate import ExecutionOptions, play_plan
 from rpms.evals.expert import corrections, llm_call
 from rpms.evals.export import known_conditions, logged_episodes, packed, prompt_of
@@ -233,7 +233,8 @@ def export_expert(
     """
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judging(env, split)
-    mix = [parse_arm(text, base) for text in [*conditions, *arms] or ABLATION]
+    parsed = map(parse_arm, [*conditions, *arms] or ABLATION)
+    mix = [(label, make_arm(fields, base, f"--arm '{label}'")) for label, fields in parsed]
     _check_turns(per, (variant.context.turns_shown for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
     if not limit and len(tasks) < won:  # a list without end gives more where more are wanted

@@ -21,7 +21,7 @@ from rpms.vocabulary.errors import RpmsError
 SHARED = ("split", "wording", "trials", "repeats")
 """What runs must have in common of the protocol card; all else can stand in a label."""
 # Where a model is served and how long a call may take do not decide about what comes out.
-UNTOLD = ("base_url", "timeout_s", "retry_deadline_s")
+UNTOLD = ("base_url", "timeout_s")
 RUN_WIDE = ("model", "commit", *sorted(ON_THE_CARD.difference(UNTOLD, ["model"])))
 """What no label of a single run tells: all its arms share it."""
 

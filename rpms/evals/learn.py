@@ -29,7 +29,6 @@ from rpms.memory_store.methods import (
     MemoryMethod,
     Origin,
     Writer,
-    as_writer,
     can_write,
     find_method,
 )
@@ -51,13 +50,10 @@ RULES_ONLY = "B"
 
 
 def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
-    """Rules-only unless another condition was asked for, with a seed of its own per round.
-
-    Who writes afterwards changes nothing about how they are played.
-    """
+    """Rules-only unless another condition was asked for, with a seed of its own per round."""
     temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
     seed = base.seed + number - 1
-    return base.under(condition).with_(temperature=temperature, seed=seed, writer="")
+    return base.under(condition).with_(temperature=temperature, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -291,7 +287,7 @@ def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
             f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
             "of the same task"
         )
-    if method.needs_model or base.writer:
+    if method.needs_model:
         Writer(env, base, method.name)
 
 
@@ -312,10 +308,6 @@ def _write(
             episodes = quantity(len(experience.records), "episode")
             entries = quantity(header.entries, "entry")
             print_wrapped(f"{target}: {entries} ({counts}) from {episodes}{credit}")
-    if base.writer and not writer:
-        print_wrapped(
-            f"rpms: {base.writer} was not asked: no text was to be written", file=sys.stderr
-        )
     if learned.unread:
         parts = quantity(learned.unread, "part")
         print_wrapped(
@@ -335,13 +327,12 @@ async def _learn(
 ) -> tuple[Learned, str]:
     """What was learned, and the model that wrote it, if any did."""
     rules = {"manual": manual} if takes_manual(method.learn) else {}
-    author = as_writer(base)
-    if not can_write(author.model):
+    if not can_write(base.model):
         return await method.learn(experience.records, None, **rules), ""
-    writer = Writer(env, author, method.name, reply_cache(author, str(default_file())))
+    writer = Writer(env, base, method.name, reply_cache(base, str(default_file())))
     await asyncio.to_thread(warn_of_doubts, [writer.chat])
     learned = await method.learn(experience.records, writer, **rules)
-    return learned, author.model if writer.replies else ""
+    return learned, base.model if writer.replies else ""
 
 
 def _name_failed(experience: Experience) -> int:

@@ -35,7 +35,7 @@ PACKAGES = (
 )  # fmt: skip
 # These decide how long a call may take and where a file lies, not what comes out: the content
 # of the memory is compared by its checksum.
-MAY_DIFFER = ("timeout_s", "retry_deadline_s", "memory_file", "rules_dir")
+MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
 LONGEST_VALUE = 40
 """So many characters of a setting stand in a label."""
 

@@ -27,14 +27,14 @@ class Job(NamedTuple):
     """One episode to be played.
 
     ``before`` is the line of the trial before this one, from which something may be learned
-    first; ``carried`` is what that trial was played with.
+    first; ``cross_trial_memory`` is what that trial was played with.
     """
 
     condition: str
     task: Task
     repeat: int = 1
     trial: int = 1
-    carried: Mapping[str, Any] = {}
+    cross_trial_memory: Mapping[str, Any] = {}
     before: EpisodeLine | None = None
 
     @property
@@ -93,7 +93,9 @@ class RunPlan:
         if episode.success or episode.is_error or job.trial >= self.trials:
             return None
         assert isinstance(episode, EpisodeLine)  # what further trials need of a line is read
-        return job._replace(trial=job.trial + 1, carried=episode.carried, before=episode)
+        return job._replace(
+            trial=job.trial + 1, cross_trial_memory=episode.cross_trial_memory, before=episode
+        )
 
 
 def choose_tasks(
@@ -151,7 +153,7 @@ def make_plan(
 ) -> RunPlan:
     """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
     if not conditions:
-        raise RpmsError("no conditions given; choose from A,B,C,D or give a --preset")
+        raise RpmsError("no arms given; name conditions such as A,B,C,D, or a plan")
     # As they are played: a manifest says of the baseline that it showed all turns.
     conditions = {
         label: context.with_(history=context.turns_shown) for label, context in conditions.items()

@@ -1,100 +1,22 @@
-"""The protocol card: under which rules of play a figure was made, and the usual rules by name.
+"""The protocol card: the rules under which a figure was made.
 
 Published figures differ in exactly these points and rarely print them, so every table of ours
 carries them. All of it comes from the manifest; what an older run did not record is said to be
-missing rather than guessed. Named protocols are data (``protocols.yaml``), each with its source.
+missing rather than guessed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
-from pydantic import BaseModel, Field
 
 from rpms.envs import Environment, get_environment
 from rpms.evals.plan import missing_types
 from rpms.evals.records import Manifest
-from rpms.vocabulary.context import ALL_TURNS, RunContext, refuse_unknown
+from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
-from rpms.vocabulary.spelling import Strict, offer
-
-FILE = Path(__file__).with_name("protocols.yaml")
-
-
-class NamedProtocol(Strict, BaseModel):
-    """How somebody plays, and what of it we do not re-make."""
-
-    about: str
-    source: str
-    differs: str
-    env: str = ""
-    split: str = ""
-    tasks: int = Field(default=0, ge=0)  # of that split; 0 where it does not say
-    trials: int = Field(default=1, ge=1)
-    repeats: int = Field(default=1, ge=1)
-    set: dict[str, Any] = {}
-    ablates: list[str] = []  # settings that its source varies too: an arm may change them
-
-
-@cache
-def load_protocols() -> dict[str, NamedProtocol]:
-    """All protocols of the data file, checked."""
-    data = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    protocols = {str(name): NamedProtocol.model_validate(rules) for name, rules in data.items()}
-    for protocol in protocols.values():
-        refuse_unknown({**protocol.set, **dict.fromkeys(protocol.ablates)})
-    return protocols
-
-
-def apply_protocol(name: str, base: RunContext, env: str = "") -> tuple[NamedProtocol, RunContext]:
-    """A protocol, and the run's settings with those it has; the two must not contradict."""
-    protocols = load_protocols()
-    if name not in protocols:
-        raise RpmsError(f"unknown protocol '{name}'; {offer(name, protocols)}")
-    protocol = protocols[name]
-    if env and protocol.env and env != protocol.env:
-        raise RpmsError(f"--protocol {name} is for {protocol.env}, not for {env}")
-    default = RunContext().plain
-    chosen = {name: value for name, value in base.plain.items() if value != default[name]}
-    agree(name, protocol.set, chosen, ablates=protocol.ablates)
-    return protocol, base.with_(**protocol.set)
-
-
-def agree(
-    protocol: str,
-    rules: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    where: str = "",
-    ablates: Collection[str] = (),
-) -> None:
-    """Refuse what was chosen by name and contradicts the protocol, be it a setting's default.
-
-    ``ablates`` are settings that an arm may change though the whole run may not.
-    """
-    for setting, value in rules.items():
-        if setting in chosen and chosen[setting] != value:
-            hint = "leave out that setting, or the protocol"
-            if setting in ablates:
-                hint += f", or vary it in arms: --arm 'LABEL:{setting}={chosen[setting]}'"
-            raise RpmsError(
-                f"{where}--protocol {protocol} is played with {setting}={value}, not "
-                f"{chosen[setting]}; {hint}"
-            )
-
-
-def check_arms(name: str, arms: Mapping[str, RunContext]) -> None:
-    """Refuse arms that contradict a protocol; the ablations of its source are no contradiction."""
-    protocol = load_protocols()[name]
-    fixed = {s: value for s, value in protocol.set.items() if s not in protocol.ablates}
-    for label, context in arms.items():
-        agree(name, fixed, context.plain, f"arm '{label}': ")
-
 
 UNKNOWN = "not recorded"
 NONE = "none"
@@ -136,7 +58,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "action list": joined(
             {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
         ),
-        "system prompt": each("system_prompt"),
+        "system prompt": each("prompt_style"),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),
         "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
@@ -204,7 +126,7 @@ def _recall(context: Mapping[str, Any]) -> str:
     k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
     tokens = context["memory_token_budget"] or context["token_budget"]
     limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
-    types = "the paper's types" if context["memory_types"] == "paper" else "all types"
+    types = "the paper's types" if context["prompt_style"] == "paper" else "all types"
     return f"{context['memory_form']}, {k}, {types}, {limit}"
 
 

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
-from rpms.vocabulary.context import OLD_GUARDS, RENAMED, RunContext
+from rpms.vocabulary.context import OLD_GUARDS, REMOVED, RENAMED, RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
 from rpms.vocabulary.turn import (
@@ -154,10 +154,17 @@ class Manifest(Extensible):
     @field_validator("conditions", mode="after")
     @classmethod
     def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Each setting of its kind. Runs of earlier versions call settings and guards otherwise."""
+        """Each setting of its kind. Runs of earlier versions call settings and guards otherwise.
+
+        A setting that is gone is left out where it had the value that every run now has.
+        """
         usual = RunContext().plain
         conditions = {
-            label: {RENAMED.get(name, name): value for name, value in context.items()}
+            label: {
+                RENAMED.get(name, name): value
+                for name, value in context.items()
+                if name not in REMOVED or value != REMOVED[name].value
+            }
             for label, context in conditions.items()
         }
         for label, context in conditions.items():
@@ -279,7 +286,7 @@ class EpisodeLine(Episode):
     split: str
     first_observation: str
     history: list[RecordedTurn]
-    carried: dict[str, Any] = {}
+    cross_trial_memory: dict[str, Any] = {}
 
     def data(self) -> dict[str, Any]:
         """What is written: what was set, in the order of the fields."""

@@ -37,7 +37,7 @@ from rpms.evals.episode import EpisodeResult, never_played, play_job
 from rpms.evals.plan import Job, RunPlan
 from rpms.evals.records import JobKey
 from rpms.graph.build import Node, RpmsGraph, build_graph
-from rpms.memory_store.methods import after_trial, as_writer
+from rpms.memory_store.methods import after_trial
 from rpms.models.chat import reply_cache
 from rpms.models.prices import Rates, rates_for
 from rpms.nodes.reset_env import find_task, make_reset_env
@@ -106,19 +106,21 @@ class EpisodeWorker:
     ) -> tuple[Job, Tokens]:
         """What the memory makes of the trial before, for the one that begins; what it wrote cost.
 
-        ``carried`` counts what all trials of the task spent on texts.
+        ``cross_trial_memory`` counts what all trials of the task spent on texts.
         """
         if job.before is None or not context.memory:
             return job, Tokens()
         if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # as an episode does; the run is being stopped
-        cache, record = reply_cache(as_writer(context), self._plan.cache), job.before.record()
-        carried = await after_trial(job.task["env"], context, job.carried, record, cache)
-        earlier = Tokens.of(job.carried.get("spent", {}))
-        written = Tokens.of(carried.get("spent", {})).plus(earlier, -1)
+        cache, record = reply_cache(context, self._plan.cache), job.before.record()
+        cross_trial_memory = await after_trial(
+            job.task["env"], context, job.cross_trial_memory, record, cache
+        )
+        earlier = Tokens.of(job.cross_trial_memory.get("spent", {}))
+        written = Tokens.of(cross_trial_memory.get("spent", {})).plus(earlier, -1)
         if self._meter:
             self._meter.add(written, cost_of(written, rates))
-        return job._replace(carried=carried), written
+        return job._replace(cross_trial_memory=cross_trial_memory), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
         """The arm's graph; arms that swap nothing and keep replies alike share one."""

@@ -40,7 +40,7 @@ class Options(TypedDict, total=False):
     Attributes:
         env: the environment's name; the first one by default.
         split: which list of tasks; the environment's first by default.
-        context: toggles and decoding.
+        context: toggles and decoding; those of ``graph`` by default, where it has any.
         model: a chat model object, instead of the one the context names.
         graph: a graph of your own, e.g. with a swapped stage; its model is given to
             ``build_graph``.
@@ -112,26 +112,24 @@ _STREAM: dict[str, Any] = {
 def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, Any]]:
     """The graph to run and what to call it with; what makes no sense is refused."""
     if unknown := sorted(set(options) - set(Options.__annotations__)):
-        known = ", ".join(Options.__annotations__)
-        raise RpmsError(f"no option called {', '.join(unknown)}; the options are {known}")
+        names = ", ".join(Options.__annotations__)
+        raise RpmsError(f"no option called {', '.join(unknown)}; the options are {names}")
     model, app = options.get("model"), options.get("graph")
     if app is not None and model is not None:
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
-    given = cast(dict[str, Any], options)
-    world: dict[str, Any] = {key: given[key] for key in ("env", "split") if key in given}
-    context = settings(options.get("context"))
+    values = cast(dict[str, Any], options)
+    world: dict[str, Any] = {key: values[key] for key in ("env", "split") if key in values}
+    # Without a context of the call, a graph plays under the one it was built with.
+    given = options.get("context")
+    context = None if app is not None and given is None else settings(given)
+    labels: dict[str, Any] = {"condition": context.name, "model": context.model} if context else {}
     config: dict[str, Any] = {**(options.get("config") or {})}
     # Traces are found by these.
-    config["tags"] = [context.name, *(config.get("tags") or ())]
-    labels: dict[str, Any] = {
-        **world,
-        "task": task,
-        "condition": context.name,
-        "model": context.model,
-    }
-    config["metadata"] = {**labels, **config.get("metadata", {})}
+    config["tags"] = [*([context.name] if context else ()), *(config.get("tags") or ())]
+    labels |= {"task": task, **world}
+    config["metadata"] = labels | dict[str, Any](config.get("metadata") or {})
     return app or build_graph(model=model), {
         "input": {"task": task, **world},
         "config": config,

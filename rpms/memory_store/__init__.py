@@ -6,7 +6,6 @@ from rpms.memory_store.merging import merge_entries
 from rpms.memory_store.retrieval import Candidate, MemoryIndex
 from rpms.memory_store.snapshot import (
     Header,
-    load_index,
     read_header,
     read_notes,
     read_snapshot,
@@ -23,7 +22,6 @@ __all__ = [
     "controlled",
     "controlled_notes",
     "load_from_store",
-    "load_index",
     "merge_entries",
     "parse_entry",
     "read_header",

@@ -13,19 +13,17 @@ theta = 0.6:
 
 An entry's weight multiplies its score, for the threshold and for the rank.
 
-Entries are grouped by unique goal signature when the memory is loaded, and sorted within each
-group. A goal is scored against the unique signatures once; a step only copies the result. So
-the cost of a step does not grow with the store.
+A goal is scored against the entries once; every further step with that goal takes the result as it
+is.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rpms.memory_store.entries import ADAPTER, Entry, Finds, Schema, Success
+from rpms.memory_store.entries import CriticalFailure, Entry, Failure, Finds, Schema, Success
 from rpms.vocabulary.goal import PAPER, GoalSignature, Keys
 from rpms.vocabulary.naming import same_kind
 
@@ -37,8 +35,16 @@ CHOICE = 3
 
 # Entry type, sub-goal or action, and what COMPAT compares: of each there is a choice.
 Bucket = tuple[str, str, str]
-# Rank within a bucket: how often seen (negated, so that smaller is better), id, row, weight.
-Ranked = tuple[int, str, int, float]
+GoalEntry = Success | Failure | CriticalFailure
+
+
+class Row(NamedTuple):
+    """An entry about a goal, with what it is retrieved by."""
+
+    goal: GoalSignature
+    bucket: Bucket
+    seen: int
+    entry: GoalEntry
 
 
 class Candidate(NamedTuple):
@@ -57,78 +63,47 @@ class Candidate(NamedTuple):
     entries: int = 1
 
 
+class Found(NamedTuple):
+    """What a goal finds: the candidates, and how many entries are near enough."""
+
+    candidates: list[Candidate]
+    near: int
+
+
 class MemoryIndex:
     """All entries of a memory, ready to be asked by goal."""
 
     def __init__(
-        self, categories: Mapping[str, Sequence[str]] | None = None, keys: Keys = PAPER
+        self,
+        entries: Iterable[Entry] = (),
+        categories: Mapping[str, Sequence[str]] | None = None,
+        keys: Keys = PAPER,
     ) -> None:
-        """An empty index; ``categories`` maps a name to the kinds that belong together.
-
-        ``keys`` reads the signatures; a memory has many times fewer states than entries.
-        """
-        self._read_goal = lru_cache(maxsize=65536)(keys.goal)
-        self._compat = lru_cache(maxsize=65536)(keys.compat)
+        """``categories`` has kinds that belong together, by name; ``keys`` reads signatures."""
+        self._entries = list(entries)
         self._listed = {name: tuple(kinds) for name, kinds in (categories or {}).items()}
         self._categories: dict[str, frozenset[str]] = {}
-        self._rows: list[bytes] = []
-        self._groups: dict[GoalSignature, dict[Bucket, list[Ranked]]] = {}
-        self._weights: dict[GoalSignature, Counter[float]] = defaultdict(Counter)
-        self._schemas: dict[str, list[tuple[float, str, int]]] = defaultdict(list)
+        self._rows = sorted(
+            (_row(entry, keys) for entry in self._entries if isinstance(entry, GoalEntry)),
+            key=lambda row: (-row.seen, row.entry.id),
+        )
+        self._schemas: dict[str, Schema] = {}
         self._looked: Counter[str] = Counter()
         self._held: dict[str, Counter[str]] = {}
-        self._cache: dict[tuple[GoalSignature, float, int], list[Candidate]] = {}
-        self._totals: dict[tuple[GoalSignature, float], int] = {}
+        for entry in self._entries:
+            if isinstance(entry, Schema):
+                best = self._schemas.setdefault(entry.action_type, entry)
+                if (-entry.confidence, entry.id) < (-best.confidence, best.id):
+                    self._schemas[entry.action_type] = entry
+            elif isinstance(entry, Finds):
+                self._looked[entry.place] += entry.looked
+                for kind, count in entry.objects.items():
+                    self._held.setdefault(kind, Counter())[entry.place] += count
+        self._found: dict[tuple[GoalSignature, float, int], Found] = {}
 
     def __len__(self) -> int:
         """How many entries there are."""
-        return len(self._rows)
-
-    @classmethod
-    def of(
-        cls,
-        entries: Iterable[Entry],
-        categories: Mapping[str, Sequence[str]] | None = None,
-        keys: Keys = PAPER,
-    ) -> MemoryIndex:
-        """An index over entries that are already in memory."""
-        index = cls(categories, keys)
-        for entry in entries:
-            index.add(entry, entry.model_dump_json().encode())
-        index.freeze()
-        return index
-
-    def add(self, entry: Entry, row: bytes) -> None:
-        """Add one entry; ``row`` is its JSON text, kept until the entry is recalled."""
-        number = len(self._rows)
-        self._rows.append(row)
-        if isinstance(entry, Schema):
-            self._schemas[entry.action_type].append((-entry.confidence, entry.id, number))
-            return
-        if isinstance(entry, Finds):
-            self._looked[entry.place] += entry.looked
-            for kind, count in entry.objects.items():
-                self._held.setdefault(kind, Counter())[entry.place] += count
-            return
-        goal = self._read_goal(entry.goal_signature)
-        group = self._groups.setdefault(goal, {})
-        self._weights[goal][entry.retrieval_weight] += 1
-        if isinstance(entry, Success):
-            about, count = entry.sub_goal_type, entry.success_count
-        else:
-            about, count = entry.failed_action.partition(" ")[0], entry.occurrence_count
-        bucket = (entry.type, about, self._compat(entry.state_signature))
-        group.setdefault(bucket, []).append((-count, entry.id, number, entry.retrieval_weight))
-
-    def freeze(self) -> None:
-        """Sort every group once, so that recalling only looks at the head of each."""
-        for ranked in self._schemas.values():
-            ranked.sort()
-        for group in self._groups.values():
-            for rows in group.values():
-                rows.sort()
-        self._cache.clear()
-        self._totals.clear()
+        return len(self._entries)
 
     def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
         """Snippets and lessons with d_gamma * weight >= theta, best first.
@@ -136,33 +111,21 @@ class MemoryIndex:
         Up to ``CHOICE`` times k of each bucket, equal experience of several goals as one: which k
         of each type fit this home and this moment is for the asker to say. The rest is counted.
         """
-        key = (goal, theta, k)
-        if key not in self._cache:
-            self._cache[key] = self._find(*key)
-        return self._cache[key]
+        return self._find(goal, theta, k).candidates
 
     def truncated(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
         """How many entries near enough ``recall`` does not list, by what becomes of them."""
-        if (goal, theta) not in self._totals:
-            self._totals[goal, theta] = sum(
-                count
-                for signature, weights in self._weights.items()
-                if (score := self.nearness(goal, signature))
-                for weight, count in weights.items()
-                if score * weight >= theta
-            )
-        listed = self.recall(goal, theta, k)
+        listed, near = self._find(goal, theta, k)
         spoken_for = sum(candidate.entries for candidate in listed)
-        merged, beyond = spoken_for - len(listed), self._totals[goal, theta] - spoken_for
+        merged, beyond = spoken_for - len(listed), near - spoken_for
         return {
             outcome: n for outcome, n in {"duplicate": merged, "over top-k": beyond}.items() if n
         }
 
     def schemas(self, actions: Iterable[str]) -> list[Candidate]:
         """The most reliable schema of each of these actions."""
-        rows = [self._schemas[action][0][2] for action in actions if action in self._schemas]
-        entries = [self._entry(row) for row in rows]
-        return [Candidate(entry, 1.0, entry["success_count"]) for entry in entries]
+        schemas = (self._schemas[action] for action in actions if action in self._schemas)
+        return [Candidate(_plain(schema), 1.0, schema.success_count) for schema in schemas]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
         """Where a kind of thing was found: kind of place -> how many held one, of how many.
@@ -198,35 +161,53 @@ class MemoryIndex:
             )
         return self._categories[word]
 
-    def _find(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
-        most = CHOICE * k
-        near: dict[Bucket, list[tuple[float, int, str, int]]] = defaultdict(list)
-        for signature, group in self._groups.items():
-            if score := self.nearness(goal, signature):
-                for bucket, ranked in group.items():
-                    near[bucket] += [
-                        (-score * weight, negated, name, row)
-                        for negated, name, row, weight in ranked[:most]
-                        if score * weight >= theta
-                    ]
-        return _ranked(c for rows in near.values() for c in self._merge(sorted(rows))[:most])
+    def _find(self, goal: GoalSignature, theta: float, k: int) -> Found:
+        """The candidates for a goal, and how many entries are near enough; kept for later steps."""
+        key = (goal, theta, k)
+        if key not in self._found:
+            scores = {other: self.nearness(goal, other) for other in {r.goal for r in self._rows}}
+            near: dict[Bucket, list[tuple[float, Row]]] = defaultdict(list)
+            places: Counter[tuple[GoalSignature, Bucket]] = Counter()
+            total = 0
+            for row in self._rows:
+                if not scores[row.goal]:
+                    continue
+                score = scores[row.goal] * row.entry.retrieval_weight
+                places[row.goal, row.bucket] += 1
+                if score >= theta:
+                    total += 1
+                    if places[row.goal, row.bucket] <= CHOICE * k:
+                        near[row.bucket].append((score, row))
+            chosen = (c for rows in near.values() for c in _merge(rows)[: CHOICE * k])
+            self._found[key] = Found(_ranked(chosen), total)
+        return self._found[key]
 
-    def _merge(self, ranked: Sequence[tuple[float, int, str, int]]) -> list[Candidate]:
-        """One candidate for entries that say the same with roles for names."""
-        merged: dict[str, Candidate] = {}
-        for score, negated, _, row in ranked:
-            entry = self._entry(row)
-            same = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
-            known = merged.get(same)
-            if known is None:
-                merged[same] = Candidate(entry, -score, -negated)
-            else:
-                merged[same] = known._replace(seen=known.seen - negated, entries=known.entries + 1)
-        return _ranked(merged.values())
 
-    def _entry(self, row: int) -> dict[str, Any]:
-        """An entry as plain data; what is read from JSON is nobody else's."""
-        return ADAPTER.validate_json(self._rows[row]).model_dump(mode="json")
+def _row(entry: GoalEntry, keys: Keys) -> Row:
+    if isinstance(entry, Success):
+        about, seen = entry.sub_goal_type, entry.success_count
+    else:
+        about, seen = entry.failed_action.partition(" ")[0], entry.occurrence_count
+    bucket = (entry.type, about, keys.compat(entry.state_signature))
+    return Row(keys.goal(entry.goal_signature), bucket, seen, entry)
+
+
+def _merge(rows: Iterable[tuple[float, Row]]) -> list[Candidate]:
+    """One candidate for entries that say the same with roles for names."""
+    merged: dict[str, Candidate] = {}
+    for score, row in sorted(rows, key=lambda each: (-each[0], -each[1].seen, each[1].entry.id)):
+        entry = _plain(row.entry)
+        same = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
+        known = merged.get(same)
+        if known is None:
+            merged[same] = Candidate(entry, score, row.seen)
+        else:
+            merged[same] = known._replace(seen=known.seen + row.seen, entries=known.entries + 1)
+    return _ranked(merged.values())
+
+
+def _plain(entry: Entry) -> dict[str, Any]:
+    return entry.model_dump(mode="json")
 
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from rpms.memory_store.entries import ADAPTER, NOTES, Entry, Note
-from rpms.memory_store.retrieval import MemoryIndex
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import open_plain, parse_json, reason_of, whole_file
-from rpms.vocabulary.goal import PAPER, Keys
+from rpms.vocabulary.files import open_file, parse_json, reason_of, whole_file
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
@@ -79,12 +77,12 @@ def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
     So is the memory of another world than ``env``, where one is given.
     """
     header, rows = _open(file, ADAPTER, env)
-    return header, [entry for _, entry in rows]
+    return header, list(rows)
 
 
 def read_notes(file: Path, env: str, method: str) -> list[Note]:
     """Every note; a file of another world or method, or a wrong line, is refused."""
-    return [note for _, note in _open(file, NOTES, env, method)[1]]
+    return list(_open(file, NOTES, env, method)[1])
 
 
 def read_header(file: Path) -> Header:
@@ -93,17 +91,6 @@ def read_header(file: Path) -> Header:
     header: Header = next(rows)
     rows.close()
     return header
-
-
-def load_index(
-    file: Path, env: str, categories: Mapping[str, Sequence[str]] | None = None, keys: Keys = PAPER
-) -> MemoryIndex:
-    """The snapshot as a searchable index; entries stay as text until they are recalled."""
-    index = MemoryIndex(categories, keys)
-    for line, entry in _open(file, ADAPTER, env)[1]:
-        index.add(entry, line)
-    index.freeze()
-    return index
 
 
 def _open(
@@ -123,9 +110,9 @@ def _open(
 
 
 def _rows(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
-    """The header, then (line, entry) pairs; everything is checked on the way."""
+    """The header, then the entries; everything is checked on the way."""
     try:
-        with open_plain(file, "memory file") as lines:
+        with open_file(file, "memory file") as lines:
             header = _header(file, lines.readline())
             yield header
             number = 1
@@ -136,7 +123,7 @@ def _rows(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
                     entry = adapter.validate_json(line)
                 except ValidationError as error:
                     raise RpmsError(f"{file}:{number}: {_problem(error)}") from error
-                yield line, entry
+                yield entry
     except OSError as error:
         raise RpmsError(f"cannot read memory file {file}: {reason_of(error)}") from error
     if number - 1 != header.entries:

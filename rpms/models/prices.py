@@ -1,13 +1,11 @@
-"""What a model's tokens cost, from a list that a person keeps.
+"""Prices of a model's tokens, from the package genai-prices, which brings its list along.
 
-A model that is not on the list has no price: None, which is not the same as nothing. Nothing is
-what models cost that run in this process.
+A model without a price has the price None, which is not 0. Models of this process cost 0.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,15 +16,13 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import expanded, read_yaml
 from rpms.vocabulary.spelling import Strict
 
-SHIPPED = Path(__file__).with_name("prices.yaml")
 MILLION = 1_000_000
 UNPAID = ("sim", "random", "first", "last", "local")
-OWN_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
-_ADDRESSES = {
-    "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
+# The address of each provider, and the variables by which its client is sent elsewhere.
+PROVIDERS = {
+    "openai": ("https://api.openai.com", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
 }
-_DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
 
 class Rates(Strict, BaseModel):
@@ -46,42 +42,55 @@ class Rates(Strict, BaseModel):
 NOTHING = Rates(input=0, cached=0, output=0)
 
 
-class _PriceList(Strict, BaseModel):
-    date: str
+class _PriceFile(Strict, BaseModel):
+    date: str = ""
     models: dict[str, Rates]
 
 
 def rates_for(model: str, base_url: str = "") -> Rates | None:
-    """The prices of a model as it is reached; None when no list has them."""
-    provider, _, _ = model.partition(":")
+    """The prices of a model at its address; None when neither the user's file nor the list has it.
+
+    The user's file (``RPMS_PRICES``) comes first.
+    """
+    provider, _, name = model.partition(":")
     if provider in UNPAID:
         return NOTHING
-    host = _host(provider, base_url)
-    for prices in _lists():
-        for name in (model, _DATED.sub("", model)):
-            rates = prices.models.get(name)
-            if rates and host == (rates.host or OWN_HOSTS.get(provider, "")):
-                return rates
-    return None
+    usual, *variables = PROVIDERS.get(provider, ("",))
+    address = base_url or next(filter(None, map(os.environ.get, variables)), usual)
+    if file := os.environ.get("RPMS_PRICES"):
+        rates = read_prices(expanded(file, "RPMS_PRICES")).models.get(model)
+        if rates and urlsplit(address).hostname == (rates.host or urlsplit(usual).hostname):
+            return rates
+    return listed_rates(name, address) if address else None
 
 
-def _host(provider: str, base_url: str) -> str:
-    """Where the calls go: as asked for, as the client's own variables say, or to the provider."""
-    variables = (os.environ.get(name, "") for name in _ADDRESSES.get(provider, ()))
-    address = base_url or next(filter(None, variables), "")
-    return urlsplit(address).hostname or "" if address else OWN_HOSTS.get(provider, "")
+@lru_cache(maxsize=64)
+def listed_rates(name: str, address: str) -> Rates | None:
+    """The rates of the package's list for a model at a provider's address.
 
+    They are asked for single tokens: some lists charge more for prompts above 200,000 tokens, which
+    no prompt of ours has, and the tokens of many calls are priced together.
+    """
+    from genai_prices import Usage, calc_price  # its list takes a third of a second
 
-def _lists() -> list[_PriceList]:
-    own = os.environ.get("RPMS_PRICES")
-    return [*([read_prices(expanded(own, "RPMS_PRICES"))] if own else []), read_prices(SHIPPED)]
+    def rate(usage: Usage) -> float:
+        return float(calc_price(usage, name, provider_api_url=address).total_price * MILLION)
+
+    try:
+        return Rates(
+            input=rate(Usage(input_tokens=1)),
+            cached=rate(Usage(input_tokens=1, cache_read_tokens=1)),
+            output=rate(Usage(output_tokens=1)),
+        )
+    except LookupError:
+        return None
 
 
 @lru_cache(maxsize=8)
-def read_prices(file: Path) -> _PriceList:
-    """A price list, checked; read once."""
+def read_prices(file: Path) -> _PriceFile:
+    """A price file of the user's, checked; read once."""
     try:
-        return _PriceList.model_validate(read_yaml(file)[1])
+        return _PriceFile.model_validate(read_yaml(file)[1])
     except RpmsError as error:
         raise RpmsError(f"cannot use the price list: {error}") from error
     except ValidationError as error:

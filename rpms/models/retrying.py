@@ -1,8 +1,8 @@
 """When a failed model call is made again, and how long to wait before it.
 
 One policy for every client: LangGraph counts the tries and makes the pauses longer; what a server
-says about the pause (``Retry-After``) is waited for on top of that, within reason. How long a call
-may go on failing is a setting of the run, so the stage itself says when that is over.
+says about the pause (``Retry-After``) is waited for on top of that, within reason. LangGraph knows
+no deadline, so the stage itself says when that is over.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from langgraph.types import RetryPolicy
 T = TypeVar("T")
 FIRST_TRIES = 4
 """What every call gets, also at a server that has never answered: a wrong address is soon told."""
-GIVEN_UP = "tried until the run's retry deadline"
+RETRY_DEADLINE_S = 300.0
+"""Most servers are back within minutes, or not before a person looks."""
+GIVEN_UP = "tried until the retry deadline"
 """A note on an error that is not to be tried again, whatever its kind."""
 LONGEST_PAUSE_S = 60.0
 """A server that asks for more than this is asked again after this long, and told from its reply."""
@@ -61,7 +63,7 @@ RETRY = RetryPolicy(
 )  # fmt: skip
 
 
-def pause_before_retry(deadline_s: float, error: Exception, answered: bool) -> float:
+def pause_before_retry(error: Exception, answered: bool) -> float:
     """Seconds the server asks to wait, if another try follows; else the error is marked.
 
     ``answered`` says whether this server ever did.
@@ -69,7 +71,7 @@ def pause_before_retry(deadline_s: float, error: Exception, answered: bool) -> f
     info = get_runtime().execution_info
     if info is None or not is_transient(error):
         return 0.0
-    remaining = deadline_s - (time.time() - (info.node_first_attempt_time or 0.0))
+    remaining = RETRY_DEADLINE_S - (time.time() - (info.node_first_attempt_time or 0.0))
     if not should_retry(info.node_attempt, remaining, answered):
         error.add_note(GIVEN_UP)
         return 0.0
@@ -110,7 +112,7 @@ async def within(seconds: float, call: Awaitable[T]) -> T:
         raise TimeoutError(f"no reply in {seconds:g} s") from None
 
 
-async def retried(call: Callable[[], Awaitable[T]], call_s: float, retry_deadline_s: float) -> T:
+async def retried(call: Callable[[], Awaitable[T]], call_s: float) -> T:
     """A call outside of the graph under the same policy, of a server that has answered before."""
     began, tries = time.monotonic(), 0
     while True:
@@ -118,7 +120,7 @@ async def retried(call: Callable[[], Awaitable[T]], call_s: float, retry_deadlin
         try:
             return await within(call_s, call())
         except Exception as error:  # every client raises its own kinds
-            remaining = retry_deadline_s - (time.monotonic() - began)
+            remaining = RETRY_DEADLINE_S - (time.monotonic() - began)
             if not is_transient(error) or not should_retry(tries, remaining, answered=True):
                 raise
             await asyncio.sleep(max(asked_pause(error), backoff(tries)))

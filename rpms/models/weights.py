@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import cache_dir, is_file, open_plain, whole_file
+from rpms.vocabulary.files import cache_dir, is_file, open_file, whole_file
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20
@@ -144,7 +144,7 @@ def read_metadata(file: Path) -> dict[str, Any]:
     turns a wrong path or a half-finished download into one clear line.
     """
     try:
-        with open_plain(file, "the model") as stream:
+        with open_file(file, "the model") as stream:
             if stream.read(4) != MAGIC:
                 raise RpmsError(f"{file} is not a GGUF model")
             version, _, entries = struct.unpack("<IQQ", stream.read(20))

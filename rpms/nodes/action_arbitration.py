@@ -32,7 +32,7 @@ def action_arbitration(state: EpisodeState) -> EpisodeState:
     """Read the reply and the situation; return the decision, and what is to be played.
 
     ``verify`` sends a vetoed action back, with what would mend it, and falls back when that does
-    not help, if it may; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
+    not help; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
     action of the shortlist instead.
     """
     context = settings_of(state)
@@ -54,7 +54,7 @@ def _verify(
     """Ask again, unless that was done often enough or the same action comes back.
 
     It comes back also when it was sent back at an earlier step and nothing has changed since. No
-    other action is played than the model's own unless it was asked, and the run allows it.
+    other action is played than the model's own unless it was asked again.
     """
     step, changed = state["steps"] + 1, state["steps"] - len(state["ineffective"])
     vetoed = [
@@ -71,7 +71,7 @@ def _verify(
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["retries"] = state["retries"] + 1
         return update
-    if not (context.fallback and (state["retries"] or again)):
+    if not (state["retries"] or again):
         if proposal:
             return _decide(state, proposal, "overridden", against, proposal)
         before = []

@@ -78,18 +78,18 @@ def arbitration(state: EpisodeState) -> EpisodeState:
         if not recall["dropped_by"]:
             conflict = find_conflict(recall, arbiter)
             if conflict is not None:
-                recall = _settle(recall, conflict, mode, context.note_conflicts)
+                recall = _settle(recall, conflict, mode)
         judged.append(recall)
     return EpisodeState(recalls=judged)
 
 
-def _settle(recall: Recall, conflict: Conflict, mode: str, notes: str) -> Recall:
+def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
     """Hard conflicts are removed where the mode removes, and warned about where it only warns.
 
-    One bad step need not cost a whole text: where notes are marked, it is warned about instead.
+    One bad step need not cost a whole text: a note is marked instead of removed.
     """
     hard = conflict.hard and "hard" in mode
-    marked = hard and notes == "mark" and recall["entry"]["type"] == NOTE
+    marked = hard and recall["entry"]["type"] == NOTE
     if hard and not marked:
         return drop(recall, "arbitration", conflict.reason, conflict.rule)
     if marked or "soft" in mode:

@@ -32,7 +32,7 @@ def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:
     ineffective: list[str] = []
     if history and without_calls(belief) == without_calls(state["belief"]):
         ineffective = [*state["ineffective"], history[-1]["action"]]
-    if env.sub_goal_from_manual and not settings_of(state).rules:
+    if not settings_of(state).rules and env.sub_goal_from_manual:
         sub_goal = SubGoal(name="", target="", progress=0)
     else:
         sub_goal = env.sub_goal(state["goal"], belief, history)

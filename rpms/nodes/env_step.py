@@ -69,6 +69,7 @@ def _conclude(
         format_errors=format_errors,
         score=score,
         success=won,
+        condition=context.condition,  # a person may have changed the settings
         done=done or out_of_steps,
     )
     if update["done"]:

@@ -18,11 +18,11 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     """Read goal, sub-goal, belief and history; return every candidate, best first."""
     context = settings_of(state)
     method = find_method(context.memory_method)
-    carried = state.get("carried") or {}
-    if carried and carried.get("method") != method.name:
+    carried_over = state.get("cross_trial_memory") or {}
+    if carried_over and (writer := carried_over.get("method")) != method.name:
         raise RpmsError(
-            f"'carried' comes from the memory method '{carried.get('method')}', and this run has "
-            f"'{method.name}'; carry on with what after_trial returned for this method"
+            f"'cross_trial_memory' comes from the memory method '{writer}', and this run has "
+            f"'{method.name}'; pass on what after_trial returned for this method"
         )
     env = get_environment(state["env"])
     known = load_manual(
@@ -33,7 +33,7 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
         env.role_names(state["belief"]), _effective(state), env.steps_done,
     )  # fmt: skip
     begun = bool(state.get("history"))
-    request = RecallRequest(state["env"], now, context, carried, runtime.store, begun)
+    request = RecallRequest(state["env"], now, context, carried_over, runtime.store, begun)
     return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 
 

@@ -55,8 +55,7 @@ def make_llm_call(
         return {"input": state["prompt"], "config": trace, **_choices(state, context)}
 
     def pause(error: Exception, context: RunContext) -> float:
-        seen = (context.model, context.base_url) in answered
-        return pause_before_retry(context.retry_deadline_s, error, seen)
+        return pause_before_retry(error, (context.model, context.base_url) in answered)
 
     def llm_call(state: EpisodeState) -> EpisodeState:
         context = settings_of(state)

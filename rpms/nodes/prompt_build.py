@@ -78,7 +78,7 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
         examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
         first = without_list(first) if recapped else first
     whole = _conversation(
-        system=load_system(env.prompts, context.system_prompt),
+        system=load_system(env.prompts, context.prompt_style),
         examples=examples,
         opening=[text for text in opening if text],
         first=first,

@@ -19,7 +19,7 @@ from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 # Given with the input, or by the stage that follows at once.
-WRITTEN_ELSEWHERE = {"task", "carried", "sub_goal", "spec", "goal", "belief", "rules"}
+WRITTEN_ELSEWHERE = {"task", "cross_trial_memory", "sub_goal", "spec", "goal", "belief", "rules"}
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4
 

@@ -66,16 +66,16 @@ def afresh(value: list[T]) -> list[T]:
 
 
 class EpisodeInput(TypedDict, total=False):
-    """Which episode to play: an environment, a split, and a task by its id or its index.
+    """Which episode to run: an environment, a split, and a task by its id or its index.
 
-    ``carried`` is what earlier trials of this very task left behind, for a memory method that goes
-    on from trial to trial; nothing in a first trial.
+    ``cross_trial_memory`` is what a memory method kept of earlier trials of the same task; it is
+    left out in a first trial.
     """
 
     env: Annotated[str, _choices(environment_names, "The world; the first one by default.")]
     split: Annotated[str, _choices(_splits, "A list of tasks of that world; its first by default.")]
     task: str | int
-    carried: dict[str, Any]
+    cross_trial_memory: dict[str, Any]
 
 
 class EpisodeOutput(TypedDict, total=False):

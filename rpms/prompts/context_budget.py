@@ -66,14 +66,14 @@ def estimate(message: Message) -> int:
 def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = None) -> int:
     """How many tokens a prompt may have, room for the reply left; 0 where no limit is known."""
     reply = reply_tokens(env, context)
-    limit = context.context_tokens or (model_limit(model) if model else _named(env, context))
+    limit = model_limit(model) if model else _named(env, context)
     if not limit:
         return NO_LIMIT
     room = int((limit - reply) * (1 - MARGIN))
     if room <= 0:
         raise RpmsError(
             f"a context of {limit} tokens has no space for a prompt beside a reply of {reply}; "
-            "raise --context-tokens"
+            "lower max_tokens"
         )
     return room
 

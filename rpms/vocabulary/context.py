@@ -1,7 +1,7 @@
 """Settings of one run: the paper's toggles, and how the model is called.
 
 This is the one declaration of a setting. The options of the command line with their help, the keys
-of plans, presets and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
+of plans and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
 from the fields below. Plain values only, because Studio reads this class as a JSON schema; a chat
 model object or a swapped stage is given to ``build_graph`` instead.
 
@@ -10,7 +10,7 @@ Nothing heavy is imported before a context is made: ``rpms --help`` reads the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from typing import (
@@ -32,21 +32,16 @@ if TYPE_CHECKING:
 RulesScope = Literal["goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
-NoteConflicts = Literal["mark", "drop"]
 Layout = Literal["paper", "cache_friendly"]
 Guard = Literal["off", "verify", "offer", "policy"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
-MemoryTypes = Literal["paper", "all"]
-SystemPrompt = Literal["ours", "paper"]
+PromptStyle = Literal["ours", "paper"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
-Group = Literal["knowledge", "memory", "protocol", "model"]
+Group = Literal["run", "knowledge", "memory", "guard", "prompt", "model"]
 
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """What the guard's modes were called before; run folders of that time still say so."""
-
-RETRY_DEADLINE_S = 300.0
-"""Most servers are back within minutes, or not before a person looks."""
 
 ALL_TURNS = -1
 TOKEN_BUDGET = 1200
@@ -61,8 +56,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
     "E": {"rules": True, "memory": True, "state_block": False, "guard": "policy"},
 }
+TITLES = {
+    "A": "baseline",
+    "S": "state",
+    "B": "rules",
+    "C": "memory",
+    "D": "rules+memory",
+    "E": "rules+memory+policy",
+}
 ABLATION = ("A", "S", "B", "C", "D")
-"""What is played where nobody says: the paper's four, and the state that three of them share."""
+"""The conditions of an evaluation by default: the paper's four, and the state of three of them."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class RunContext:
     # fmt: off
     rules: Annotated[bool, Setting(
         "Rules", "knowledge",
-        "Inject the rule manual.",
+        "Show the rule manual in the prompt.",
         option=None,
     )] = True
     memory: Annotated[bool, Setting(
@@ -114,181 +117,155 @@ class RunContext:
     )] = True
     state_block: Annotated[bool, Setting(
         "State", "knowledge",
-        "Show goal, sub-goal and belief; rules and memory bring them along anyway.",
+        "Show goal, sub-goal and belief in the prompt, as rules and memory always do.",
         option=None,
     )] = False
     rules_scope: Annotated[RulesScope, Setting(
         "Printed actions", "knowledge",
-        "Which actions the manual prints with their preconditions: those that this type of goal "
-        "takes, or all (the paper's whole manual).",
+        "Print the preconditions of the actions that this type of goal needs (goal), or of all "
+        "actions (all, as the paper does).",
     )] = "goal"
     scf: Annotated[Scf, Setting(
         "State-consistent filtering", "memory",
-        "Which memories fit the state; occupancy is the paper's.",
+        "Filter memories by the state: not at all (off), by the paper's compatibility of states "
+        "(occupancy), or also by what the rules make of their advice (preconditions).",
     )] = "occupancy"
     arbitration: Annotated[Arbitration, Setting(
         "Rules-first arbitration", "memory",
-        "What happens to memories that conflict with rules.",
+        "Remove memories that conflict with rules (hard), warn about them (soft), do both, or "
+        "neither (none).",
     )] = "hard+soft"
-    note_conflicts: Annotated[NoteConflicts, Setting(
-        "Conflicts of texts", "memory",
-        "Whether a forbidden or impossible step of another method's text is marked, or the whole "
-        "text dropped.",
-    )] = "mark"
     guard: Annotated[Guard, Setting(
-        "Guard", "knowledge",
-        "Let the rules judge the agent's own actions too; the paper does not.",
+        "Guard", "guard",
+        "Check the agent's own actions against the rules: send a vetoed action back to the model "
+        "(verify), show it a short list of actions (offer), or act by that list (policy). The "
+        "paper has no guard.",
     )] = "off"
     max_retries: Annotated[int, Setting(
-        "Retries", "knowledge",
-        "How often guard verify may ask the model again within a step.",
+        "Retries", "guard",
+        "Send an action back to the model at most this often within a step (guard verify).",
         ge=0, le=MOST_TIMES,
     )] = 2
-    fallback: Annotated[bool, Setting(
-        "Fall back", "knowledge",
-        "Whether guard verify, when asking again did not help, may play another action than the "
-        "model's last; else that one is played.",
-    )] = True
     check_answers: Annotated[bool, Setting(
-        "Check answers", "knowledge",
-        "With guard verify, also send back an irreversible answer that differs from the "
-        "procedure's own choice.",
+        "Check answers", "guard",
+        "Also send back an irreversible answer that differs from the procedure's own choice "
+        "(guard verify).",
     )] = False
     layout: Annotated[Layout, Setting(
-        "Prompt layout", "protocol",
-        "Order of the prompt blocks; cache_friendly keeps the beginning the same from step to "
-        "step.",
+        "Prompt layout", "prompt",
+        "Order the prompt's blocks as the paper does, or so that the beginning stays the same "
+        "from step to step and can be cached (cache_friendly).",
     )] = "paper"
     memory_form: Annotated[MemoryForm, Setting(
         "Memory form", "memory",
-        "The words of a memory: recorded, as it was stored, in the names of the home it comes "
-        "from (the paper's); roles, as {object} and {destination}; grounded, in the names of this "
-        "home.",
+        "Print memories as they were stored (recorded, as the paper does), with roles such as "
+        "{object} for names (roles), or with the names of the current scene (grounded).",
     )] = "grounded"
-    memory_types: Annotated[MemoryTypes, Setting(
-        "Memory types", "memory",
-        "paper: successes, failures, critical failures and schemas; all: also where things were "
-        "found before.",
-    )] = "all"
     theta: Annotated[float, Setting(
         "Retrieval threshold", "memory",
-        "Least goal similarity of a memory, 0 to 1.",
+        "Recall memories whose goal similarity, from 0 to 1, is at least this.",
         ge=0, le=1,
     )] = 0.6
     k: Annotated[int, Setting(
         "Memories per type", "memory",
-        "How many memories of each type may be recalled.",
+        "Recall at most this many memories of each type.",
         ge=0, le=MOST_TASKS,
     )] = 3
     token_budget: Annotated[int, Setting(
         "Knowledge tokens", "knowledge",
-        "What rules, state and memory may take together; memories are left out beyond that. The "
-        "paper reports 800 to 1200 tokens and cuts nothing.",
+        "Leave out memories beyond this many tokens of rules, state and memory together; the "
+        "paper reports 800 to 1200 tokens and leaves out nothing.",
         ge=0, le=MOST_TOKENS,
     )] = TOKEN_BUDGET
     memory_token_budget: Annotated[int, Setting(
         "Memory tokens", "memory",
-        "What memory may take, whatever rules and state do; 0: what they leave of token_budget.",
+        "Leave out memories beyond this many tokens of memory alone; 0 means that token_budget "
+        "decides.",
         ge=0, le=MOST_TOKENS,
     )] = 0
     max_steps: Annotated[int, Setting(
-        "Step budget", "protocol",
-        "Actions per episode; 0 means the environment's own.",
+        "Step budget", "run",
+        "End an episode after this many actions; 0 means the environment's own limit.",
         ge=0, le=MOST_STEPS,
     )] = 0
     model: Annotated[str, Setting(
         "Model", "model",
-        "sim, local:smollm2 or PROVIDER:NAME, as 'rpms models list' names them.",
+        "The model that acts: sim, local:smollm2 or PROVIDER:NAME, as 'rpms models list' shows "
+        "them.",
     )] = "sim"
     base_url: Annotated[str, Setting(
         "Server", "model",
-        "Address of an OpenAI-compatible server; empty for the provider's own.",
+        "The address of an OpenAI-compatible server; empty means the provider's own.",
     )] = ""
     temperature: Annotated[float, Setting(
         "Temperature", "model",
-        "0 is greedy decoding.",
+        "The sampling temperature; 0 means greedy decoding.",
         ge=0,
     )] = 0.0
     seed: Annotated[int, Setting(
-        "Seed", "protocol",
-        "Varies sampling, and the whims of the built-in planner.",
+        "Seed", "run",
+        "The seed of sampling, and of the built-in planner's choices.",
         ge=-MOST_SEED, le=MOST_SEED,
     )] = 0
     max_tokens: Annotated[int, Setting(
         "Reply tokens", "model",
-        "Reply length; 0 means the environment's own.",
-        ge=0, le=MOST_TOKENS,
-    )] = 0
-    context_tokens: Annotated[int, Setting(
-        "Context tokens", "model",
-        "Prompt and reply together; older turns are left out beyond that. 0 means the model's "
-        "own limit where it is known.",
+        "Limit a reply to this many tokens; 0 means the environment's own limit.",
         ge=0, le=MOST_TOKENS,
     )] = 0
     timeout_s: Annotated[float, Setting(
         "Model timeout (s)", "model",
-        "How long one model call may take; 0 means the model's own: 60 s for a server, 10 "
-        "minutes for a local model, which reads its first prompt slowly.",
+        "Give up a model call after this many seconds; 0 means 60 for a server and 600 for a "
+        "local model.",
         ge=0, option="--timeout",
     )] = 0.0
-    retry_deadline_s: Annotated[float, Setting(
-        "Retry deadline (s)", "model",
-        "How long a model call that fails is made again, with growing pauses; at least four "
-        "tries are made.",
-        ge=0, option="--retry-deadline",
-    )] = RETRY_DEADLINE_S
     constrain: Annotated[Constrain, Setting(
         "Reply format", "model",
-        "grammar holds replies to the action format where the server can; the paper does not.",
+        "Hold replies to the action format by a grammar, where the server can; the paper does "
+        "not.",
     )] = "off"
     memory_file: Annotated[str, Setting(
         "Memory file", "memory",
-        "JSONL snapshot of episodic memory; empty for the one shipped.",
+        "The memory snapshot (JSONL); empty means the shipped one.",
         option="--memory",
     )] = ""
     memory_method: Annotated[str, Setting(
         "Memory method", "memory",
-        "Whose memory: rpms, one of the others by name, or MODULE:CLASS.",
+        "The memory method: rpms, a published one by name, or MODULE:CLASS.",
     )] = "rpms"
-    writer: Annotated[str, Setting(
-        "Writer", "memory",
-        "Model of the same server that writes a memory's texts; empty for the one that plays.",
-    )] = ""
     memory_control: Annotated[Control, Setting(
         "Memory control", "memory",
-        "The same memory made useless in one way, to see what helps; conflict plants wrong entries "
-        "beside it.",
+        "Make the memory useless in one way, as a control; conflict plants wrong entries beside "
+        "it.",
     )] = "none"
     rules_dir: Annotated[str, Setting(
         "Rules folder", "knowledge",
-        "Folder of rule files of your own, laid over the manual that is shipped.",
+        "A folder with rule files of your own, laid over the shipped manual.",
         option="--rules",
     )] = ""
     without_rules: Annotated[str, Setting(
         "Without rules", "knowledge",
-        "Ids of rules and names of tiers to leave out, by comma.",
+        "Leave out these rules and tiers of the manual, by id and name, separated by commas.",
         option="--without-rule", many=True,
     )] = ""
     examples: Annotated[int, Setting(
-        "Examples", "protocol",
-        "Solved tasks of the same type in the prompt; the paper has one.",
+        "Examples", "prompt",
+        "Show this many solved tasks of the same type, at most 2; the paper shows one.",
         ge=0, le=2,
     )] = 1
     action_list: Annotated[bool, Setting(
-        "Action list", "protocol",
-        "Print what the world would accept beside each observation, as some published runs do; "
-        "the paper does not.",
+        "Action list", "prompt",
+        "List the actions that the environment would accept beside each observation, as some "
+        "published runs do; the paper does not.",
     )] = False
-    system_prompt: Annotated[SystemPrompt, Setting(
-        "System prompt", "protocol",
-        "Whose instructions and list of actions: ours, or the paper's listing where the "
-        "environment has it.",
+    prompt_style: Annotated[PromptStyle, Setting(
+        "Prompt style", "prompt",
+        "Write the prompt our way, or the paper's: its listing of the system prompt where the "
+        "environment has it, and no memory of where things were found.",
     )] = "ours"
     history: Annotated[int, Setting(
-        "Turns shown", "protocol",
-        "How many of the last turns the prompt shows; what matters of the others joins the state. "
-        "-1: all, the paper's. Condition A always shows all turns: without a state block nothing "
-        "would stand for the others.",
+        "Turns shown", "prompt",
+        "Show only the last turns, this many, and sum up the others in the state; -1 shows all, "
+        "as the paper does. Condition A has no state block and always shows all.",
         ge=ALL_TURNS, le=MOST_STEPS,
     )] = ALL_TURNS
     # fmt: on
@@ -376,6 +353,11 @@ class RunContext:
         return replace(self, **changes)
 
 
+def condition_title(label: str) -> str:
+    """``B`` is ``B rules``; any other label, as ``B+verify``, speaks for itself."""
+    return f"{label} {TITLES[label]}" if label in TITLES else label
+
+
 def condition_name(typed: str) -> str:
     """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
     letter, plus, guard = typed.partition("+")
@@ -405,19 +387,43 @@ RENAMED = {
     "reasks": "max_retries",
     "ceiling": "token_budget",
     "memory_ceiling": "memory_token_budget",
-    "patience_s": "retry_deadline_s",
+    "system_prompt": "prompt_style",
 }
 """Names that settings had before."""
 
 
-def refuse_unknown(names: Mapping[str, Any]) -> None:
-    """Name the settings that are not there; a misspelt one would otherwise do nothing."""
-    known = sorted(declarations())
-    if unknown := sorted({*map(str, names)} - {*known}):
+class Removed(NamedTuple):
+    """A setting that is gone: the value that every run now has, and what to do instead."""
+
+    value: Any
+    advice: str
+
+
+REMOVED = {
+    "note_conflicts": Removed("mark", "a note with a conflict is always marked"),
+    "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
+    "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
+    "context_tokens": Removed(0, "set history to show fewer turns"),
+    "writer": Removed("", "the model that plays writes; 'rpms learn --from-runs' takes another"),
+    "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+    "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),
+}
+"""Settings that runs of earlier versions name."""
+
+
+def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Name the settings that are not there; a misspelt one would otherwise do nothing.
+
+    ``others`` are names that the caller takes beside the settings.
+    """
+    known = sorted({*declarations(), *others})
+    if unknown := sorted({*map(str, names)} - {*declarations()}):
         from rpms.vocabulary.spelling import offer
 
         if new := RENAMED.get(unknown[0]):
             raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
+        if gone := REMOVED.get(unknown[0]):
+            raise RpmsError(f"the setting '{unknown[0]}' is gone: {gone.advice}")
         raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
 
 

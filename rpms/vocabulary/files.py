@@ -1,8 +1,7 @@
-"""Files: those that others wrote, those that we write, and paths as people write them.
+"""Files that others wrote, files that we write, and paths as people write them.
 
-What is read may be cut short, damaged, endless, nested without end or no file at all; each of these
-has one answer, in one line. What is in a file is the caller's to check. What is written is whole or
-not there at all, and never stands in the place of something that is no plain file.
+A file that cannot be read is an error of one line; its content is the caller's to check. A file
+that we write is whole or not there at all.
 """
 
 from __future__ import annotations
@@ -21,12 +20,6 @@ from pydantic_core import from_json
 
 from rpms.vocabulary.errors import RpmsError
 
-MOST_TEXT = 4_000_000
-"""Bytes of a text that people write by hand: rules, plans, lists."""
-MOST_VALUES = 200_000
-"""Values of a YAML file with its aliases written out; a few lines could name billions."""
-MOST_DEPTH = 100
-"""Nesting of a YAML file; ours have about ten."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Ten times as fast where PyYAML was built with libyaml, as its wheels are."""
 NOT_THERE = (0, 0)
@@ -79,35 +72,28 @@ def reason_of(error: OSError | ValueError) -> str:
     return "no file can have such a name"
 
 
-def open_plain(file: Path, what: str = "") -> BinaryIO:
+def open_file(file: Path, what: str = "") -> BinaryIO:
     """A file to read from; ``what`` names its purpose in the error."""
-    refusal = f"cannot read {f'{what} ' if what else ''}{file}"
     try:
-        mode = file.stat().st_mode  # before it is opened: a pipe without a writer would wait
-        if stat.S_ISREG(mode):
-            return file.open("rb")
+        return file.open("rb")
     except (OSError, ValueError) as error:
-        raise RpmsError(f"{refusal}: {reason_of(error)}") from error
-    kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-    raise RpmsError(f"{refusal}: it is {kind}, not a file")
+        name = f"{what} {file}" if what else file
+        raise RpmsError(f"cannot read {name}: {reason_of(error)}") from error
 
 
-def read_bytes(file: Path, what: str = "", most: int = -1) -> bytes:
-    """The whole of a file, unless it is longer than ``most``."""
-    with open_plain(file, what) as stream:
+def read_bytes(file: Path, what: str = "") -> bytes:
+    """The whole of a file."""
+    with open_file(file, what) as stream:
         try:
-            data = stream.read(most + 1 if most >= 0 else -1)
+            return stream.read()
         except OSError as error:
             raise RpmsError(f"cannot read {file}: {reason_of(error)}") from error
-    if 0 <= most < len(data):
-        raise RpmsError(f"cannot read {file}: it is longer than {most:,} bytes")
-    return data
 
 
 def read_text(file: Path, what: str = "") -> str:
     """A text that somebody wrote by hand."""
     try:
-        return read_bytes(file, what, MOST_TEXT).decode("utf-8-sig")
+        return read_bytes(file, what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RpmsError(f"cannot read {file}: it is not UTF-8 text") from error
 
@@ -137,63 +123,31 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
     """The document as nodes (for line numbers) and as data."""
     text = read_text(file)
     try:
-        _refuse_depth(text)
-        node = yaml.compose(text, Loader=YAML_LOADER)
-        if node is not None and _values(node, [], {}) > MOST_VALUES:
-            raise RpmsError(f"{file}: not readable: more than {MOST_VALUES:,} values in it")
-        return node, yaml.load(text, Loader=YAML_LOADER)
+        return yaml.compose(text, Loader=YAML_LOADER), yaml.load(text, Loader=YAML_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = min(mark.line, text.count("\n")) + 1 if mark else 1
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from error
-    except RecursionError as error:
-        raise RpmsError(f"{file}: not readable: it is nested too deeply") from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML says of a text that is no number or date though its tag or form says so.
         raise RpmsError(f"{file}: a value in it does not fit its type: {error}") from error
 
 
-def _refuse_depth(text: str) -> None:
-    """What is read in C has no net of its own below deep nesting."""
-    depth = 0
-    for event in yaml.parse(text, Loader=YAML_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MOST_DEPTH:
-            raise RecursionError
-
-
-def _values(node: yaml.Node, above: list[int], known: dict[int, int]) -> int:
-    """How many values a node stands for; one that contains itself has no end."""
-    if id(node) in above:
-        raise RecursionError
-    if id(node) not in known:
-        parts = node.value if isinstance(node, yaml.CollectionNode) else []
-        if isinstance(node, yaml.MappingNode):
-            parts = [part for pair in node.value for part in pair]
-        below = [*above, id(node)]
-        known[id(node)] = 1 + sum(_values(part, below, known) for part in parts)
-    return known[id(node)]
-
-
 def refuse_special(file: Path) -> Path:
-    """Where a file will lie, links followed; a device, a pipe or a folder is refused.
+    """Where a file will lie, links followed; a device, a pipe or a folder is never replaced.
 
-    Worth asking before hours of work whose end is one file. A link to an open stream names what
-    the stream may have long lost (``/tmp/#7 (deleted)``): nothing is written there either.
+    Worth asking before hours of work whose end is one file.
     """
     try:
         target = Path(os.path.realpath(file))
-        mode = file.stat().st_mode
+        plain = stat.S_ISREG(target.stat().st_mode)
     except FileNotFoundError:
         return target
     except (OSError, ValueError) as error:
         raise RpmsError(f"cannot write {file}: {reason_of(error)}") from error
-    if stat.S_ISDIR(mode):
-        raise RpmsError(f"cannot write {file}: it is a folder; give a file")
-    if not stat.S_ISREG(mode) or not is_file(target):
-        raise RpmsError(f"cannot write {file}: it is a device or a pipe; give a plain file")
+    if not plain:
+        raise RpmsError(f"cannot write {file}: it is no plain file; give another name")
     return target
 
 

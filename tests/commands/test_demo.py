@@ -120,7 +120,7 @@ def test_in_a_terminal_it_comes_line_by_line(monkeypatch: pytest.MonkeyPatch) ->
     console = open_console(force_terminal=True, quiet=True)
     teller = story.Story(console, "alfworld", context)
     step, result = stream_episode(0, context=context)
-    teller.tell(step)  # type: ignore[arg-type]
+    teller.print_step(step)  # type: ignore[arg-type]
     assert len(pauses) == 3 and 0 < sum(pauses) < 2  # where it is, the action, the answer
     teller.end(result)  # type: ignore[arg-type]
     assert len(pauses) == 4

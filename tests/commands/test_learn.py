@@ -182,7 +182,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
     assert (header.method, header.learned_by, header.written_by) == ("awm", ["sim"], "")
     assert header.sources[0].startswith("sim, alfworld generated_seen, 3 tasks")
     assert header.sources[0].endswith("; AWM's workflows, by rule") and "by rule" in done.out
-    words = ("eval", "--preset", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
+    words = ("eval", "--plan", "rivals", "--memory", tmp_path / "m.{method}.jsonl", "--limit",
              "1", "--workers", "0", "--max-steps", "1", "--out", tmp_path / "run")  # fmt: skip
     done = rpms(*words)
     assert done.code == 2 and "no memory of method 'expel'" in done.err
@@ -200,7 +200,7 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
 
 
 @pytest.mark.engine
-def test_the_runs_model_or_another_writes_the_texts(
+def test_the_named_model_writes_the_texts(
     tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
 ) -> None:
     def rule(request: dict[str, Any]) -> Answer:
@@ -211,8 +211,8 @@ def test_the_runs_model_or_another_writes_the_texts(
     openai_server.plays_by(rule)
     server = ("--base-url", openai_server.url)
     runs = ("--from-runs", f"{learned}.runs/round1")
-    models = {"expel": ("--model", "openai:writer"), "reasoningbank": ("--writer", "openai:writer")}
-    for method, model in models.items():
+    model = ("--model", "openai:writer")
+    for method in ("expel", "reasoningbank"):
         out = tmp_path / f"m.{method}.jsonl"
         done = rpms("learn", "--method", method, "--out", out, *runs, *server, *model)
         assert done.code == 0, done.err
@@ -222,8 +222,7 @@ def test_the_runs_model_or_another_writes_the_texts(
         assert header.sources[0].endswith(", written by openai:writer")
         assert len(read_notes(out, "alfworld", method)) == header.entries > 0
         assert bool(header.unread) == (method == "expel") == ("of no readable form" in done.err)
-    out, idle = tmp_path / "m.trajectories.jsonl", ("--writer", "openai:idle")
-    done = rpms("learn", "--method", "trajectories", "--out", out, *runs, *server, *idle)
+    out, asked = tmp_path / "m.trajectories.jsonl", len(openai_server.requests)
+    done = rpms("learn", "--method", "trajectories", "--out", out, *runs, *server, *model)
     assert done.code == 0 and read_header(out).written_by == ""
-    assert done.err == "rpms: openai:idle was not asked: no text was to be written\n"
-    assert {request["model"] for request in openai_server.requests} == {"writer"}
+    assert len(openai_server.requests) == asked, "no text was to be written"

@@ -14,10 +14,11 @@ import typer
 
 from rpms import RunContext
 from rpms.commands import main as cli
+from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.arms import parse_arm
-from rpms.evals.conditions import preset_contexts
 from rpms.evals.evaluate import as_arms
+from rpms.evals.plan_file import Plan, plan_arms
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -53,9 +54,20 @@ def test_every_command_explains_itself(rpms: Rpms) -> None:
         assert "Usage: " in done.out and " ".join(words) in done.out
         described = done.out.split("Usage: ")[1].splitlines()
         assert any(line.strip() for line in described[1:])
+        assert "..." not in done.out.partition("Commands:")[2], "every sentence is whole"
+        assert "range>" not in done.out and "RANGE" not in done.out
     for words in ((), ("rules",)):  # no command at all is a question for help
         done = rpms(*words)
         assert (done.code, done.err) == (0, "") and "Commands:" in done.out
+
+
+def test_the_options_of_an_evaluation_stand_in_groups(rpms: Rpms) -> None:
+    text = rpms("eval", "--help").out
+    groups = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":")]
+    assert tuple(name for name in groups if name in PANELS) == PANELS
+    options: Any = typer.main.get_command(cli.app)
+    for option in options.commands["eval"].params:
+        assert option.help.endswith(".") and option.help[0].isupper(), option.name
 
 
 def test_in_a_process_of_its_own() -> None:
@@ -194,11 +206,9 @@ def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:
     assert RunContext.for_condition("b") == RunContext.for_condition("B")
     assert RunContext().under(" b+Verify ").name == "B+verify"
     assert list(as_arms("a, b+verify")) == ["A", "B+verify"]
-    assert parse_arm("d", RunContext())[0] == "D"
-    assert parse_arm("mine:condition=b", RunContext())[1].context.condition == "B"
-    file = tmp_path / "own.yaml"
-    file.write_text("own:\n  about: x\n  conditions:\n    - {label: mine, condition: b+verify}\n")
-    assert preset_contexts(f"{file}:own", RunContext())["mine"].name == "B+verify"
+    assert parse_arm("d")[0] == "D"
+    plan = Plan(arms={"mine": {"condition": "b+verify"}})
+    assert plan_arms(plan, RunContext())["mine"].context.name == "B+verify"
     first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3})
     words = ("export", first, "--format", "atif", "--conditions", "d scf=OFF")
     assert rpms(*words, "--out", tmp_path / "x.jsonl").code == 0

@@ -32,3 +32,20 @@ def test_every_option_setting_and_output_is_there() -> None:
     outputs = re.findall(r"^    (\w+): ", str(inspect.getdoc(EpisodeOutput)), re.M)
     assert outputs == list(EpisodeOutput.__annotations__)
     assert settings_table.with_table(REFERENCE) == REFERENCE, "python -m tools.settings_table"
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    objects = {name: getattr(rpms, name) for name in rpms.__all__}
+    members = {
+        f"{name}.{part}": value
+        for name, thing in objects.items()
+        if inspect.isclass(thing) and thing.__module__.startswith("rpms.")
+        for part, value in vars(thing).items()
+        if inspect.isfunction(value) and not part.startswith("_")
+    }
+    undocumented = [
+        name
+        for name, value in {**objects, **members}.items()
+        if callable(value) and not inspect.getdoc(value)
+    ]
+    assert undocumented == []

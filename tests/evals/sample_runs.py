@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.conditions import letters
 from rpms.evals.costs import NO_LIMIT, Budget
 from rpms.evals.plan import RunPlan, make_plan
+from rpms.evals.plan_file import condition_contexts
 from rpms.evals.records import EpisodeLine
 from rpms.evals.run_folder import Run, read_run
 from rpms.evals.runner import RunSession, Watch, local_pool
@@ -203,7 +203,7 @@ def recalls(condition: str) -> list[dict[str, Any]]:
 
 def short_plan(conditions: str = "A", limit: int = 2, **settings: Any) -> RunPlan:
     """Some generated homes under conditions by their letters."""
-    contexts = letters(list(conditions), RunContext(**settings))
+    contexts = condition_contexts(list(conditions), RunContext(**settings))
     return make_plan("alfworld", "generated_unseen", contexts, limit)
 
 

@@ -8,29 +8,11 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.arms import (
-    TaskSelection,
-    Variant,
-    choose_arms,
-    listed,
-    parse_arm,
-    read_plan,
-)
+from rpms.evals.arms import Variant, listed, make_arm, parse_arm
 from rpms.evals.run_folder import EPISODES
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of
-
-PLAN = """
-split: generated_seen
-limit: 3
-types: [pick_and_place_simple]
-repeats: 2
-settings: {k: 2, model: sim}
-arms:
-  ours: {condition: D}
-  mine: {condition: B, scf: off, theta: 0.8, rules: my/rules}
-"""
 
 
 @pytest.mark.parametrize(("text", "fields", "settings"), [
@@ -48,17 +30,11 @@ arms:
 def test_an_arm_of_the_command_line(
     text: str, fields: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    label, arm = parse_arm(text, RunContext())
+    label, parsed = parse_arm(text)
+    arm = make_arm(parsed, RunContext())
     assert label == "mine" and {name: getattr(arm, name) for name in fields} == fields
     assert {name: getattr(arm.settings(), name) for name in settings} == settings
-    label, arm = parse_arm("B", RunContext(k=1))
-    assert label == "B" and arm.settings() == RunContext(k=1).under("B")
-
-
-def test_who_names_no_arm_gets_the_ablation() -> None:
-    _, arms = choose_arms(TaskSelection(), RunContext(k=1))
-    assert list(arms) == ["A", "S", "B", "C k=1", "D k=1"]
-    assert [arm.settings().name for arm in arms.values()] == ["A", "S", "B", "C", "D"]
+    assert parse_arm("b+Verify") == ("B+verify", {"condition": "B+verify"})
 
 
 @pytest.mark.parametrize(
@@ -76,55 +52,7 @@ def test_who_names_no_arm_gets_the_ablation() -> None:
 )
 def test_a_mistake_is_told(text: str, message: str) -> None:
     with pytest.raises(RpmsError, match=message):
-        parse_arm(text, RunContext())[1].settings()
-
-
-def test_a_plan_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(PLAN)
-    selection, arms = choose_arms(
-        TaskSelection(env="alfworld", trials=1), RunContext(k=7), plan=file
-    )
-    assert (selection.split, selection.limit, selection.repeats, selection.env) == (
-        "generated_seen", 3, 2, "alfworld"
-    )  # fmt: skip
-    assert list(arms) == ["ours", "mine"]
-    mine = arms["mine"].settings()
-    assert (mine.k, mine.scf, mine.theta, mine.rules_dir) == (2, "off", 0.8, "my/rules")
-    assert mine.condition == "B" and arms["ours"].settings() == RunContext(k=2)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("arms: {}", "arms: "),
-        ("arms: {x: {}}\nlimits: 3", r":2: unknown key 'limits'; did you mean 'limit'\?"),
-        ("arms: [A]", r":1: arms: "),
-        ("- A", ":1: "),
-        ("arms: {x: {colour: red}}", "arm 'x': unknown setting 'colour'"),
-    ],
-)
-def test_a_mistake_in_a_plan_is_told_with_its_place(
-    text: str, message: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "plan.yaml"
-    file.write_text(text)
-    with pytest.raises(RpmsError, match=message):
-        choose_arms(TaskSelection(), RunContext(), plan=file)
-    with pytest.raises(RpmsError, match="--plan names the arms"):
-        choose_arms(TaskSelection(), RunContext(), conditions="A", plan=file)
-    with pytest.raises(RpmsError, match="cannot read"):
-        read_plan(tmp_path / "nowhere.yaml")
-
-
-def test_a_protocol_sets_the_tasks_too() -> None:
-    selection, arms = choose_arms(
-        TaskSelection(env="alfworld", protocol="reflexion"), RunContext(), conditions="A"
-    )
-    assert (selection.split, selection.trials) == ("valid_unseen", 10)
-    assert arms["A"].settings().examples == 2
-    with pytest.raises(RpmsError, match="reflexion is played with trials=10, not 3"):
-        choose_arms(TaskSelection(env="alfworld", protocol="reflexion", trials=3), RunContext())
+        make_arm(parse_arm(text)[1], RunContext())
 
 
 def test_names_come_by_comma_or_from_a_file(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.evals.arms import Variant
@@ -27,6 +26,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn
 from tests.evals import sample_runs
+from tests.scripted_episode import under
 
 SPLIT = "generated_seen"
 Rows = list[dict[str, Any]]
@@ -155,7 +155,7 @@ def test_a_mistake_can_be_a_step_of_the_way_out_of_turn() -> None:
         history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
     )  # fmt: skip
     erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
-    replies = [llm_call(state, Runtime(context=context)) for context in erring]
+    replies = [llm_call(under(state, context)) for context in erring]
     actions = Counter(reply["decisions"][0]["played"] for reply in replies)
     early = {"pick up thermometer", "focus on thermometer", "focus on chocolate"}
     assert early <= {*actions} and 5 < sum(actions[action] for action in early) < 25
@@ -175,7 +175,7 @@ def test_a_mistake_where_an_answer_is_due_can_be_a_wrong_answer() -> None:
         history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
     )  # fmt: skip
     erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
-    made = [llm_call(state, Runtime(context=context))["decisions"][0] for context in erring]
+    made = [llm_call(under(state, context))["decisions"][0] for context in erring]
     assert {decision["proposal"] for decision in made} == {"focus on oak plant"}
     answers = Counter(d["played"] for d in made if d["played"].startswith("focus on "))
     assert 3 < answers["focus on baby wolf"] < 25

@@ -117,7 +117,7 @@ def test_two_manuals_whose_checksums_begin_alike_are_two_arms() -> None:
 def test_a_plan_needs_something_to_do() -> None:
     with pytest.raises(RpmsError, match="--limit"):
         plan(limit=-1)
-    with pytest.raises(RpmsError, match="no conditions"):
+    with pytest.raises(RpmsError, match="no arms"):
         make_plan("alfworld", "generated_unseen", {}, 1)
 
 

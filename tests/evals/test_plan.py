@@ -43,7 +43,7 @@ def test_repeats_are_independent_and_have_seeds_of_their_own() -> None:
     assert seeds == {7, 8, 9}
 
 
-LOST = line("A", 0, False, carried={"notes": ["look"]})
+LOST = line("A", 0, False, cross_trial_memory={"notes": ["look"]})
 WON = line("A", 0, True)
 
 
@@ -52,7 +52,7 @@ def test_a_lost_task_is_tried_again_with_what_was_carried() -> None:
     first = plan.jobs()[0]
     second = plan.following(first, LOST)
     assert second is not None and second.key == first.key._replace(trial=2)
-    assert second.carried == {"notes": ["look"]} and second.before == LOST
+    assert second.cross_trial_memory == {"notes": ["look"]} and second.before == LOST
     assert second.seeded(RunContext()).seed != first.seeded(RunContext()).seed
     assert plan.following(second, LOST) is None
     assert plan.following(first, WON) is None

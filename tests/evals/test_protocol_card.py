@@ -1,4 +1,4 @@
-"""The rules of play: named ones, and the card under every table."""
+"""The protocol card under every table, and what the plan of the paper shows."""
 
 from __future__ import annotations
 
@@ -8,131 +8,27 @@ import re
 from pathlib import Path
 
 import pytest
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.evals.arms import TaskSelection, choose_arms
-from rpms.evals.conditions import letters, load_presets
 from rpms.evals.manifest import make_manifest, merge_manifest
 from rpms.evals.plan import make_plan
-from rpms.evals.protocol_card import (
-    apply_protocol,
-    card_text,
-    load_protocols,
-    protocol_card,
-    types_missing,
-)
+from rpms.evals.plan_file import condition_contexts, plan_arms, read_plan
+from rpms.evals.protocol_card import card_text, protocol_card, types_missing
 from rpms.evals.report import read_report
 from rpms.evals.report.page import render_page
 from rpms.evals.run_folder import Run, read_run
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.blocks import load_system
-from rpms.prompts.examples import check_shown
-from rpms.vocabulary.context import RunContext, declarations
-from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
-from tests.command_line import in_process
 from tests.evals.sample_runs import write_run
-
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
-
-
-@pytest.mark.parametrize("name", load_protocols())
-def test_each_protocol_is_cited_and_can_be_played(name: str) -> None:
-    rules = load_protocols()[name]
-    assert (
-        rules.about and rules.differs and any(sign in rules.source for sign in ("arXiv", "paper"))
-    )
-    env = rules.env or "alfworld"
-    protocol, context = apply_protocol(name, RunContext(model="openai:m"), env)
-    assert protocol is rules and context.model == "openai:m"
-    assert {setting: context.plain[setting] for setting in rules.set} == rules.set
-    assert not rules.split or rules.split in get_environment(env).splits()
-    check_shown(env, context)
-    assert f"`{name}`" in DOCS.read_text()
-
-
-def test_what_cannot_be_meant_is_refused_in_one_line() -> None:
-    with pytest.raises(RpmsError, match="unknown protocol 'x'; known: paper, react"):
-        apply_protocol("x", RunContext())
-    with pytest.raises(RpmsError, match="is for alfworld, not for scienceworld"):
-        apply_protocol("react", RunContext(), "scienceworld")
-    with pytest.raises(RpmsError, match="react is played with max_steps=49, not 30"):
-        apply_protocol("react", RunContext(max_steps=30))
-    assert apply_protocol("react", RunContext(max_steps=49))[1].max_steps == 49
-    assert apply_protocol("paper", RunContext())[1].memory_form == "recorded"
-
-
-@pytest.mark.parametrize("name", load_protocols())
-def test_every_setting_of_a_protocol_refuses_another_value_be_it_the_default(name: str) -> None:
-    """Whatever is named and contradicts, in Python or typed; nothing is silently played otherwise.
-
-    An arm may vary what the source itself varies, and nothing else.
-    """
-    rules, usual = load_protocols()[name], RunContext()
-    for setting, value in rules.set.items():
-        declared = declarations()[setting]
-        others = [*declared.choices, usual.plain[setting], 2, 1, True, False, 0.5]
-        kind = str if declared.choices else declared.kind
-        other = next(o for o in others if type(o) is kind and o != value)
-        refusal = f"--protocol {name} is played with {setting}={value}, not {other}; "
-        with pytest.raises(RpmsError, match=re.escape(refusal)) as caught:
-            apply_protocol(name, RunContext(**{setting: other}))
-        assert apply_protocol(name, RunContext(**{setting: value}))[1].plain[setting] == value
-        arm, selection = f"own:{setting}={other}", TaskSelection(env=rules.env, protocol=name)
-        if setting in rules.ablates:
-            assert "vary it in arms: --arm" in str(caught.value)
-            _, arms = choose_arms(selection, RunContext(), arms=[arm])
-            assert arms["own"].settings().plain[setting] == other
-        else:
-            with pytest.raises(RpmsError, match=re.escape(f"arm 'own': {refusal}")):
-                choose_arms(selection, RunContext(), arms=[arm])
-
-
-def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
-    paper = TaskSelection(env="alfworld", protocol="paper")
-    for condition, guard in {"D+verify": "verify", "a+offer": "offer", "E": "policy"}.items():
-        label = condition[0].upper() + condition[1:]
-        refusal = f"arm '{label}': --protocol paper is played with guard=off, not {guard}"
-        with pytest.raises(RpmsError, match=re.escape(refusal)):
-            choose_arms(paper, RunContext(), conditions=f"A,{condition}")
-    for preset in ("scf", "arbitration", "2x2"):
-        _, arms = choose_arms(paper, RunContext(), preset=preset)
-        assert [*arms] == [line.label for line in load_presets()[preset].conditions]
-    with pytest.raises(RpmsError, match="layout=paper, not cache_friendly"):
-        choose_arms(paper, RunContext(), preset="layouts")
-    _, arms = choose_arms(paper, RunContext())
-    assert [*arms] == ["A", "S", "B", "C", "D"], "what the protocol fixes is on the card"
-
-
-@pytest.mark.parametrize(
-    ("typed", "refusal"),
-    [
-        (["--memory-form", "grounded"], "memory_form=recorded, not grounded"),
-        (["--history", "3"], "history=-1, not 3"),
-        (["--guard", "verify"], "guard=off, not verify"),
-        (["--token-budget", "1200"], "token_budget=100000000, not 1200"),
-        (["--trials", "2"], "trials=1, not 2"),
-        (["--protocol", "reflexion", "--trials", "1"], "trials=10, not 1"),
-    ],
-)
-def test_what_is_typed_is_refused_by_name(
-    typed: list[str],
-    refusal: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    rpms = in_process(monkeypatch, capsys)
-    done = rpms("eval", "--protocol", "paper", "--out", tmp_path / "run", *typed)
-    assert done.code == 2 and refusal in done.err and done.err.count("\n") == 1
 
 
 def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() -> None:
     """No fifth type, no k, no limit of tokens, and the nine actions of the listing."""
-    fixed = load_protocols()["paper"].set
+    fixed = read_plan("paper").settings
     assert (fixed["k"], fixed["token_budget"]) == (MOST_TASKS, MOST_TOKENS)
     prompts = get_environment("alfworld").prompts
     actions = re.findall(r"^\d+\. (\w+)", load_system(prompts, "paper"), re.M)
@@ -140,29 +36,29 @@ def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() 
     assert load_system(prompts, "ours") == load_system(prompts) != load_system(prompts, "paper")
     science = get_environment("scienceworld").prompts
     assert load_system(science, "paper") == load_system(science)
-    assert "nothing" not in load_protocols()["paper"].differs
+    assert "nothing" not in read_plan("paper").differs
 
 
 @pytest.mark.engine
 def test_the_paper_protocol_is_what_the_prompts_show() -> None:
     seen = dict[str, set[str]]()
-    context = apply_protocol("paper", RunContext())[1].under("D")
+    context = plan_arms(read_plan("paper"), RunContext())["D"].settings()
 
-    def build(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        update = prompt_build(state, runtime)
-        settings = runtime.context
-        types = seen.setdefault(settings.memory_types, set())
-        types |= {recall["entry"]["type"] for recall in update["recalls"]}
-        outcomes = {recall["dropped_by"] for recall in update["recalls"]}
-        assert settings.memory_types == "all" or not outcomes & {"over top-k", "budget"}
-        assert ("10. examine" in str(update["prompt"][0])) == (settings.system_prompt == "ours")
+    def build(state: EpisodeState) -> EpisodeState:
+        update = prompt_build(state)
+        settings = settings_of(state)
+        types = seen.setdefault(settings.prompt_style, set())
+        types |= {recall["entry"]["type"] for recall in state["recalls"]}
+        outcomes = {recall["dropped_by"] for recall in state["recalls"]}
+        assert settings.prompt_style == "ours" or not outcomes & {"over top-k", "over token budget"}
+        assert ("10. examine" in str(update["prompt"][0])) == (settings.prompt_style == "ours")
         return update
 
     graph = build_graph(nodes={"prompt_build": build})
     for settings in (context, RunContext()):
         for task in range(3):
             run_episode(task, split="generated_seen", context=settings, graph=graph)
-    assert "found" in seen["all"] and seen["paper"] and "found" not in seen["paper"]
+    assert "found" in seen["ours"] and seen["paper"] and "found" not in seen["paper"]
 
 
 KEYS = [
@@ -249,7 +145,7 @@ def test_every_output_carries_the_card(run: Run) -> None:
 
 
 def test_the_baseline_is_said_to_show_all_its_turns() -> None:
-    arms = letters(["A", "S", "D"], RunContext(history=3))
+    arms = condition_contexts(["A", "S", "D"], RunContext(history=3))
     manifest = make_manifest(make_plan("alfworld", "generated_unseen", arms, 1))
     assert protocol_card(manifest)["history"] == (
         "all turns (A) | last 3 (S history=3, D history=3)"

@@ -60,7 +60,7 @@ def by_trial(folder: Path) -> dict[int, dict[str, Any]]:
 
 
 def reflections(line: dict[str, Any]) -> list[str]:
-    return list(line["carried"]["reflections"])
+    return list(line["cross_trial_memory"]["reflections"])
 
 
 @pytest.mark.engine
@@ -71,7 +71,7 @@ def test_each_trial_reads_what_was_written_after_the_ones_before(
     openai_server.plays_by(model)
     report = play(openai_server, tmp_path)
     lines = by_trial(tmp_path)
-    assert list(lines) == [1, 2, 3] and "carried" not in lines[1]
+    assert list(lines) == [1, 2, 3] and "cross_trial_memory" not in lines[1]
     assert reflections(lines[2]) == ["try way 1."]
     assert reflections(lines[3]) == ["try way 1.", "try way 2."]
     first, second, third = (model.prompts[n * STEPS : (n + 1) * STEPS] for n in range(3))
@@ -102,7 +102,7 @@ def test_a_run_grows_from_one_trial_to_three_and_goes_on_in_their_middle(
     model.prompts.clear()
     play(openai_server, tmp_path)
     assert file.read_text().startswith("".join(whole[:2])) and len(model.prompts) == STEPS
-    assert by_trial(tmp_path)[3]["carried"] == json.loads(whole[2])["carried"]
+    assert by_trial(tmp_path)[3]["cross_trial_memory"] == json.loads(whole[2])["cross_trial_memory"]
     assert play(openai_server, tmp_path, trials=1).run.trials == 3
     assert len(lines_of(tmp_path)) == 3
 
@@ -151,9 +151,12 @@ def test_our_own_memory_carries_what_the_lost_trials_taught(tmp_path: Path) -> N
     assert report.run.complete and set(lines) == {("whole", 1), ("short", 1), ("short", 2)}
     assert lines["whole", 1]["success"]
     again = lines["short", 2]
-    assert again["carried"]["method"] == "rpms" and "spent" not in again["carried"]
+    assert (
+        again["cross_trial_memory"]["method"] == "rpms"
+        and "spent" not in again["cross_trial_memory"]
+    )
     recalls = [recall for step in log_of(tmp_path, again) for recall in step["recalls"]]
-    ids = {entry["id"] for entry in again["carried"]["entries"]}
+    ids = {entry["id"] for entry in again["cross_trial_memory"]["entries"]}
     assert ids & {recall["entry"]["id"] for recall in recalls}, "what was carried is not recalled"
 
 

@@ -92,7 +92,7 @@ def of_no_episodes(folder: Path) -> None:
         (of_an_evaluation, "holds a run of 'rpms eval'; give another folder"),
         (of_another_world, "holds episodes of another.world:WORLD, not of examples.release"),
         (of_no_steps, r"cannot use .*steps: Not a directory"),
-        (of_no_episodes, "it is a folder; give a file"),
+        (of_no_episodes, "it is no plain file; give another name"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused_when_the_recorder_is_made(

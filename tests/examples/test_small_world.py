@@ -218,7 +218,8 @@ GUESSES = [
      "practice: open: 'open drawer 1' would not do: it needs drawer 1 to be open, and drawer 1 is "
      "closed"),
     ("world.py", 'name="find_object"', 'name="search"', "applicable: 'search' has nothing to offer "
-     "at step 1 of task 0 of practice: nothing is listed under the name that the world's sub_goal()"),
+     "at step 1 of task 0 of practice: nothing is listed under the name that the world's "
+     "sub_goal()"),
     ("world.py", "answer = self._view(rest)", "answer = 'Done.'", f"{NOTHING} 7 of task 0 of "
      "practice, after 'open box 3' was answered 'Done.': open: 'open drawer 1' would "
      "not do: it changed nothing before, and nothing has changed since"),

@@ -13,11 +13,11 @@ from pydantic import TypeAdapter
 from rpms.envs import environment_names, get_environment
 from rpms.graph import STAGES, build_graph
 from rpms.graph.run import run_episode
-from rpms.nodes import RunContext
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.vocabulary.context import RunContext
 
 ADDED = {"__start__", "__end__", "__error_handler__llm_call"}
-MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration"}
+MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration", "memory_selection"}
 EDGES = {
     ("__start__", "reset_env"),
     ("reset_env", "belief_update"),
@@ -29,10 +29,11 @@ EDGES = {
     ("rule_assembly", "prompt_build"),
     ("goal_retrieval", "scf"),
     ("goal_retrieval", "arbitration"),
-    ("goal_retrieval", "prompt_build"),
+    ("goal_retrieval", "memory_selection"),
     ("scf", "arbitration"),
-    ("scf", "prompt_build"),
-    ("arbitration", "prompt_build"),
+    ("scf", "memory_selection"),
+    ("arbitration", "memory_selection"),
+    ("memory_selection", "prompt_build"),
     ("prompt_build", "llm_call"),
     ("llm_call", "env_step"),
     ("llm_call", "action_arbitration"),
@@ -51,10 +52,10 @@ def visited(**settings: Any) -> list[str]:
     return [name for part in stream for name in part]
 
 
-def test_the_papers_nine_stages_in_order_and_one_of_our_own() -> None:
+def test_the_stages_stand_in_order() -> None:
     assert STAGES == (
         "reset_env", "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
-        "prompt_build", "llm_call", "action_arbitration", "env_step",
+        "memory_selection", "prompt_build", "llm_call", "action_arbitration", "env_step",
     )  # fmt: skip
     assert set(build_graph().get_graph().nodes) == {*STAGES, *ADDED}
 
@@ -63,7 +64,7 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     drawn = build_graph().get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES
     conditional = {(edge.source, edge.target) for edge in drawn.edges if edge.conditional}
-    fixed = {"__start__", "arbitration", "prompt_build"}
+    fixed = {"__start__", "arbitration", "memory_selection", "prompt_build"}
     assert conditional == {edge for edge in EDGES if edge[0] not in fixed}
     mermaid = drawn.draw_mermaid()
     assert mermaid.startswith("---\nconfig")
@@ -113,7 +114,11 @@ def test_schemas_are_apart() -> None:
     graph = build_graph()
     entry = graph.get_input_jsonschema()["properties"]
     answered = graph.get_output_jsonschema()["properties"]
-    assert set(entry) == set(EpisodeInput.__annotations__) == {"env", "split", "task", "carried"}
+    assert (
+        set(entry)
+        == set(EpisodeInput.__annotations__)
+        == {"env", "split", "task", "cross_trial_memory"}
+    )
     assert set(answered) == set(EpisodeOutput.__annotations__)
     assert {"success", "steps", "failure_mode", "history", "prompt_tokens"} <= set(answered)
     assert not {"prompt", "belief", "episode_id", "recalls"} & set(answered)

@@ -11,16 +11,15 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
+from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from rpms.graph import arun_episode, astream_episode, build_graph, run_episode, stream_episode
 from rpms.nodes import env_step
-from rpms.nodes.stage import Stage
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 MODEL = GenericFakeChatModel(messages=iter([]))
-KEYS = "known: env, split, task, carried"
 OPTIONS = "the options are env, split, context, model, graph, config"
 
 
@@ -36,7 +35,7 @@ class Parent(TypedDict, total=False):
 
     env: str
     task: str
-    tsk: str
+    mood: str
     success: bool
 
 
@@ -48,17 +47,18 @@ def parent(node: Any) -> Any:
 
 
 INPUTS: list[tuple[Any, Any, str]] = [
-    ({"tsk": "3"}, None, "unknown input key 'tsk'; did you mean 'task'?"),
-    ({"env": "alfword"}, None, "unknown environment 'alfword'; did you mean 'alfworld'?"),
+    ({"env": "alfworld"}, None, "the input has no 'task': give its index or its id"),
+    (
+        {"env": "alfword", "task": "3"},
+        None,
+        "unknown environment 'alfword'; did you mean 'alfworld'?",
+    ),
     ({"task": "3"}, Foreign(), "must be a RunContext or a dictionary of its settings, not a Fo"),
     ({"task": "3"}, {"max_step": 1}, "unknown setting 'max_step'; did you mean 'max_steps'?"),
 ]
 TOP: list[tuple[Any, Any, str]] = [
-    ({"task": "3", "tsk": "3"}, None, "unknown input key 'tsk'; did you mean 'task'?"),
-    ({"task": "3", "zzzzzz": 0}, None, f"unknown input key 'zzzzzz'; {KEYS}"),
-    ("3", None, "the input must be a dictionary of env, split, task, carried, not '3'"),
-    ({"task": "3"}, {1: 2}, "unknown setting '1'; known"),
-    ({"task": "3"}, 0, "must be a RunContext or a dictionary of its settings, not a int"),
+    ({"tsk": "3", "env": "alfworld"}, None, "the input has no 'task': give its index or its id"),
+    ({"task": "3"}, 7, "must be a RunContext or a dictionary of its settings, not a int"),
 ]
 
 
@@ -92,16 +92,9 @@ async def test_within_another_graph(entry: Any, context: Any, words: str) -> Non
 
 @pytest.mark.engine
 def test_another_graphs_own_keys_are_no_mistake() -> None:
-    """It hands over its whole state; a function that calls ours is held to our keys."""
-    graph = build_graph()
-    played = parent(graph).invoke({"tsk": "mine", "task": "2"}, context={"max_steps": 1})
-    assert played == {"tsk": "mine", "task": "2", "success": False}
-
-    def calls(state: Parent) -> Parent:
-        return {"success": graph.invoke(state)["success"]}  # type: ignore[typeddict-item]
-
-    with pytest.raises(RpmsError, match="unknown input key 'tsk'"):
-        parent(calls).invoke({"tsk": "mine", "task": "2"})
+    """It hands over its whole state."""
+    played = parent(build_graph()).invoke({"mood": "fine", "task": "2"}, context={"max_steps": 1})
+    assert played == {"mood": "fine", "task": "2", "success": False}
 
 
 @pytest.mark.parametrize(
@@ -166,8 +159,8 @@ async def amisspelt(state: Any) -> Any:
 @pytest.mark.engine
 @pytest.mark.parametrize(
     "stage",
-    [misspelt, amisspelt, RunnableLambda(misspelt), Stage("scf", misspelt)],
-    ids=["function", "coroutine", "runnable", "stage"],
+    [misspelt, amisspelt, RunnableLambda(misspelt)],
+    ids=["function", "coroutine", "runnable"],
 )
 async def test_of_a_swapped_stage(stage: Any) -> None:
     """LangGraph drops a key it does not know, and the stage would do nothing."""
@@ -177,3 +170,23 @@ async def test_of_a_swapped_stage(stage: Any) -> None:
     assert str(caught.value).startswith(
         "stage 'scf' returned recals, which the state does not have; its keys are: action, "
     )
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("answer", [dict, lambda **update: Command(update=update)])
+def test_of_a_reply_without_its_action(answer: Any) -> None:
+    """The world would be given the action of the reply before, or none."""
+
+    def reply(state: Any) -> Any:
+        return answer(reply="Action: look", thought="")
+
+    graph = build_graph(nodes={"llm_call": reply})
+    with pytest.raises(RpmsError, match=r"'llm_call' returned a reply without its action.*read_ac"):
+        run_episode(0, graph=graph, context=RunContext(max_steps=1))
+
+    def complete(state: Any) -> Any:
+        return answer(reply="Action: look", thought="", action="look")
+
+    graph = build_graph(nodes={"llm_call": complete})
+    result = run_episode(0, graph=graph, context=RunContext(max_steps=2))
+    assert [turn["action"] for turn in result["history"]] == ["look", "look"]

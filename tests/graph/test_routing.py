@@ -36,7 +36,8 @@ async def test_a_stage_may_answer_in_any_of_langgraphs_ways(asynchronous: bool) 
         return None
 
     swapped = {"belief_update": belief_update, "goal_retrieval": unchanged, "scf": scf}
-    graph = build_graph({**swapped, "prompt_build": unchanged, "llm_call": unchanged})
+    others = dict.fromkeys(("memory_selection", "prompt_build", "llm_call"), unchanged)
+    graph = build_graph({**swapped, **others})
     if asynchronous:
         stream = graph.astream(TASK, context=RunContext(), stream_mode="updates")
         visited = [name async for update in stream for name in update]
@@ -44,7 +45,8 @@ async def test_a_stage_may_answer_in_any_of_langgraphs_ways(asynchronous: bool) 
         parts = graph.stream(TASK, context=RunContext(), stream_mode="updates")
         visited = [name for update in parts for name in update]
     assert visited == [
-        "reset_env", "belief_update", "goal_retrieval", "scf", "prompt_build", "llm_call"
+        "reset_env", "belief_update", "goal_retrieval", "scf", "memory_selection", "prompt_build",
+        "llm_call",
     ]  # fmt: skip
 
 
@@ -96,6 +98,10 @@ EDITS: dict[str, tuple[Callable[[Values], Values], Callable[[Values, Values], bo
     "arbitration": (
         lambda now: {"recalls": []},
         lambda then, end: then["recalls"] == [],
+    ),
+    "memory_selection": (
+        lambda now: {"recalls": []},
+        lambda then, end: then["recalls"] == [] and "[Past Experience" not in str(then["prompt"]),
     ),
     "prompt_build": (
         lambda now: {"prompt": [{"role": "user", "content": "What now?"}]},

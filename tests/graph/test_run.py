@@ -12,10 +12,8 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-import rpms.nodes
 from rpms.envs import live
 from rpms.graph import (
     arun_episode,
@@ -24,8 +22,8 @@ from rpms.graph import (
     run_episode,
     stream_episode,
 )
-from rpms.nodes import RunContext
-from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, follow
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, follow
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn
 from tests.gold import household_gold
@@ -139,45 +137,30 @@ async def test_the_loop_is_free_while_models_are_slow(openai_server: OpenAIServe
     live.close_all()
 
 
-def test_an_episode_taken_up_goes_on_under_its_own_settings() -> None:
-    """Unless the run names others: then it is told under their condition, and what changed."""
+@pytest.mark.parametrize("context", [None, {}, RunContext(max_steps=9)])
+def test_a_resumed_run_keeps_the_settings_it_began_with(context: Any) -> None:
+    """Whatever the call gives: an episode is one experiment. A new one begins under the call's."""
     graph = build_graph(checkpointer=InMemorySaver())
     task = EpisodeInput(split="generated_unseen", task=2)
     begun = RunContext.for_condition("A", max_steps=3)
     graph.invoke(task, config("t"), context=begun, interrupt_after=["belief_update"])
     assert graph.get_state(config("t")).next == ("prompt_build",)
-    result = graph.invoke(None, config("t"))
-    assert (result["condition"], result["steps"], result["changes"]) == ("A", 3, [])
-    graph.invoke(task, config("u"), context=begun, interrupt_after=["belief_update"])
-    result = graph.invoke(None, config("u"), context=RunContext.for_condition("B", max_steps=2))
-    assert (result["condition"], result["steps"]) == ("B", 2)
-    state = graph.get_state(config("u")).values
-    assert (state["settings"]["rules"], state["settings"]["max_steps"]) == (True, 2)
-    assert result["changes"] == [
-        {"step": 1, "setting": "rules", "before": False, "now": True},
-        {"step": 1, "setting": "max_steps", "before": 3, "now": 2},
-    ]
-    anew = graph.invoke(task, config("u"), context=RunContext(max_steps=1))
-    assert (anew["condition"], anew["steps"], anew["changes"]) == ("D", 1, [])
-
-
-@pytest.mark.parametrize("context", [{"max_steps": 4}, RunContext(max_steps=4)])
-def test_only_the_settings_that_are_named_change(context: Any) -> None:
-    """In the middle of an episode; a stage of one's own sees the settings that count, too."""
-    seen: list[tuple[bool, int]] = []
-
-    def belief_update(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        seen.append((runtime.context.rules, runtime.context.max_steps))
-        return rpms.nodes.belief_update(state)
-
-    graph = build_graph({"belief_update": belief_update}, checkpointer=InMemorySaver())
-    begun = {"rules": False, "memory": False, "max_steps": 6}
-    graph.invoke({"task": 2}, config("t"), context=begun, interrupt_after=["env_step"])
-    graph.invoke(None, config("t"), context={}, interrupt_after=["env_step"])
     result = graph.invoke(None, config("t"), context=context)
-    assert seen == [(False, 6)] * 2 + [(False, 4)] * 2
-    assert (result["condition"], result["steps"]) == ("A", 4)
-    assert result["changes"] == [{"step": 3, "setting": "max_steps", "before": 6, "now": 4}]
+    assert (result["condition"], result["steps"]) == ("A", 3)
+    assert graph.get_state(config("t")).values["settings"] == begun.plain
+    anew = graph.invoke(task, config("t"), context=RunContext(max_steps=1))
+    assert (anew["condition"], anew["steps"]) == ("D", 1)
+
+
+def test_a_person_changes_the_settings_of_an_episode_in_its_state() -> None:
+    graph = build_graph(checkpointer=InMemorySaver())
+    begun = RunContext.for_condition("A", max_steps=6)
+    graph.invoke({"task": 2}, config("t"), context=begun, interrupt_after=["env_step"])
+    graph.update_state(config("t"), {"settings": begun.with_(rules=True, max_steps=2).plain})
+    visited = [name for part in graph.stream(None, config("t")) for name in part]
+    assert visited == ["belief_update", "rule_assembly", "prompt_build", "llm_call", "env_step"]
+    state = graph.get_state(config("t")).values
+    assert (state["condition"], state["steps"], state["done"]) == ("B", 2, True)
 
 
 @pytest.fixture(params=["memory", "sqlite"])

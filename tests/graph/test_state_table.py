@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from inspect import iscoroutine
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langgraph.runtime import Runtime
 
+import rpms.nodes
 from rpms.graph import STAGES, build_graph
-from rpms.graph.build import make_builder, routes
-from rpms.nodes.stage import Stage
+from rpms.nodes import make_llm_call, make_prompt_build
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeState
 from rpms.vocabulary.context import RunContext
 
@@ -67,19 +69,23 @@ def recorded() -> tuple[Keys, Keys]:
     reads: Keys = defaultdict(set)
     writes: Keys = defaultdict(set)
 
-    def watch(name: str, stage: Stage) -> Stage:
-        async def run(state: EpisodeState, runtime: Any) -> EpisodeState:
-            update = stage._run(Watched(state, reads[name]), runtime)
-            update = await update if iscoroutine(update) else update
+    def watch(name: str, stage: Any) -> Any:
+        def run(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+            seen = Watched(state, reads[name])
+            if isinstance(stage, Runnable):
+                update = stage.invoke(seen)
+            else:
+                update = stage(seen, *[runtime][: len(signature(stage).parameters) - 1])
             writes[name] |= update.keys()
             return update
 
-        return Stage(name, run)
+        return run
 
     for context in CONTEXTS:
         model = GenericFakeChatModel(messages=iter([AIMessage(text) for text in REPLIES * 4]))
-        stages: Any = make_builder(model=model).nodes
-        own = {name: watch(name, stages[name].runnable) for name in STAGES}
+        ours = {name: getattr(rpms.nodes, name) for name in STAGES}
+        ours |= {"llm_call": make_llm_call(model), "prompt_build": make_prompt_build(model)}
+        own = {name: watch(name, stage) for name, stage in ours.items()}
         task = EpisodeInput(split="generated_unseen", task=0)
         result = build_graph(nodes=own).invoke(task, context=context)
         assert result["steps"] == 5 and not result["error"]
@@ -99,6 +105,6 @@ def test_the_edges_read_what_the_document_says() -> None:
     graph = build_graph()
     sentence = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
     assert sentence
-    branches = [branch for name in routes() for branch in graph.builder.branches[name].values()]
+    branches = [b for routes in graph.builder.branches.values() for b in routes.values()]
     read = {key for branch in branches for key in graph.builder.schemas[branch.input_schema]}  # type: ignore[index]
     assert read == keys(sentence[1])

@@ -64,7 +64,7 @@ def test_shuffled_keeps_every_entry_and_every_goal_but_not_together(memory: list
 
 
 def test_shuffled_finds_tell_of_other_things(memory: list[Entry]) -> None:
-    before, after = (MemoryIndex.of(side) for side in (memory, controlled(memory, "shuffled")))
+    before, after = (MemoryIndex(side) for side in (memory, controlled(memory, "shuffled")))
     kinds = {kind for entry in memory if isinstance(entry, Finds) for kind in entry.objects}
     places = [[index.places_of(kind) for kind in sorted(kinds)] for index in (before, after)]
     assert sorted(map(str, places[0])) == sorted(map(str, places[1]))
@@ -76,7 +76,7 @@ def test_irrelevant_answers_every_goal_with_other_types_alone(memory: list[Entry
     spoiled = controlled(memory, "irrelevant")
     after = of_goals(spoiled)
     assert len(after) == len(spoiled) > 0.9 * len(before)
-    index = MemoryIndex.of(spoiled)
+    index = MemoryIndex(spoiled)
     answered = 0
     for signature in {entry.goal_signature for entry in before.values()}:
         goal = read_signature(signature)

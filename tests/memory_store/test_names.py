@@ -50,7 +50,7 @@ def names(env: str) -> list[str]:
 
 def matching(env: str) -> Iterator[tuple[str, str]]:
     """Pairs of different names by which an entry is recalled, the rest of the goal being equal."""
-    index = MemoryIndex(load_manual(env).domain.categories)
+    index = MemoryIndex(categories=load_manual(env).domain.categories)
     for name, other in combinations(names(env), 2):
         one, two = (GoalSignature("find", word, "desk") for word in (name, other))
         if index.nearness(one, two) >= RunContext().theta:

@@ -26,7 +26,7 @@ def ids(index: MemoryIndex, goal: GoalSignature, theta: float = 0.6, k: int = 3)
 
 
 def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
-    index = MemoryIndex.of(
+    index = MemoryIndex(
         [snippet(1, f"{HEAT}:mug:hot:cabinet"), snippet(2, f"{HEAT}:cup:hot:fridge"),
          snippet(3, f"{HEAT}:mug:hot:desk"), snippet(4, f"{HEAT}:apple:hot:cabinet"),
          snippet(5, "pick_and_place_simple:mug:none:cabinet")],
@@ -45,13 +45,13 @@ def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
     ("name", "other"), [("pot", "potato"), ("pan", "pen"), ("apple", "plate"), ("bed", "bread")]
 )
 def test_likeness_of_spelling_alone_counts_for_nothing(name: str, other: str) -> None:
-    index = MemoryIndex.of([snippet(1, f"{HEAT}:{name}:hot:desk")])
+    index = MemoryIndex([snippet(1, f"{HEAT}:{name}:hot:desk")])
     assert ids(index, GoalSignature(HEAT, other, "desk")) == []
     assert ids(index, GoalSignature(HEAT, f"{name}s", "desk")) == ["success_1"]
 
 
 def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
-    index = MemoryIndex.of([snippet(n, f"{HEAT}:mug:hot:desk", count=n) for n in range(1, 9)])
+    index = MemoryIndex([snippet(n, f"{HEAT}:mug:hot:desk", count=n) for n in range(1, 9)])
     goal = GoalSignature(HEAT, "mug", "desk")
     assert ids(index, goal, k=1) == ["success_8", "success_7", "success_6"]
     assert ids(index, goal, k=0) == []
@@ -60,7 +60,7 @@ def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
 def test_both_states_of_the_hand_have_their_share() -> None:
     full = [snippet(n, f"{HEAT}:mug:hot:desk", count=9, held="mug 1") for n in range(5)]
     empty = [snippet(n, f"{HEAT}:mug:hot:desk", count=1) for n in range(5, 10)]
-    candidates = MemoryIndex.of([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
+    candidates = MemoryIndex([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
     hands = [hand_was_empty(candidate.entry["state_signature"]) for candidate in candidates]
     assert sorted(hands) == [False] * 3 + [True] * 3
 
@@ -70,7 +70,7 @@ def test_equal_advice_of_several_goals_is_one_with_all_counts() -> None:
     for number, goal in enumerate((f"{HEAT}:mug:hot:desk", f"{HEAT}:cup:hot:desk")):
         data = snippet(number, goal, count=2).model_dump()
         entries.append(parse_entry({**data, "lifted": ["go to {a desk}"]}))
-    (candidate,) = MemoryIndex.of(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
+    (candidate,) = MemoryIndex(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
     assert (candidate.score, candidate.seen) == (1.0, 4)
 
 
@@ -79,14 +79,14 @@ def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[s
     far = {**critical, "id": "far", "goal_signature": "F3:boil:water"}
     light = {**far, "id": "light", "retrieval_weight": 1.0}
     keys = get_environment("scienceworld").keys
-    index = MemoryIndex.of([parse_entry(data) for data in (critical, far, light)], keys=keys)
+    index = MemoryIndex([parse_entry(data) for data in (critical, far, light)], keys=keys)
     goal = keys.goal(critical["goal_signature"])
     scores = [(candidate.entry["id"], candidate.score) for candidate in index.recall(goal, 0.7, 3)]
     assert scores == [(critical["id"], 2.0), ("far", 1.2)]
 
 
 def test_schemas_are_asked_for_by_action(paper_entries: list[dict[str, Any]]) -> None:
-    index = MemoryIndex.of([parse_entry(paper_entries[2])])
+    index = MemoryIndex([parse_entry(paper_entries[2])])
     assert [candidate.entry["id"] for candidate in index.schemas(["take", "cool"])] == [
         "schema_000222"
     ]
@@ -98,7 +98,7 @@ def test_finds_are_counted_by_kind_of_place_and_fall_back_on_the_category() -> N
         data = {"id": place, "type": "found", "place": place, "looked": looked, "objects": objects}
         return parse_entry(data)
 
-    index = MemoryIndex.of([finds("desk", 4, mug=1), finds("shelf", 9, mug=2, plate=3)], KINDS)
+    index = MemoryIndex([finds("desk", 4, mug=1), finds("shelf", 9, mug=2, plate=3)], KINDS)
     assert index.places_of("mug") == {"desk": (1, 4), "shelf": (2, 9)}
     assert index.places_of("cup") == {
         "desk": (1, 4),

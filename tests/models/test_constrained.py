@@ -1,4 +1,4 @@
-"""The format, and scripted servers that take one form of it, several, or none."""
+"""The format, and scripted servers that keep to it or do not."""
 
 from __future__ import annotations
 
@@ -19,40 +19,19 @@ from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import BaseMessage
 
 from rpms.models import constrain, open_model
-from rpms.models.constrained import _servers, fits, reply_gbnf, reply_schema
+from rpms.models.constrained import _servers, fits, reply_schema
 from rpms.models.sim import SimPlanner
 from rpms.prompts.reply import read_reply
 from rpms.rules.world_manual import load_manual
 from tests.openai_server import Answer, OpenAIServer
 
 ACTIONS = ("go to {place}", "look")
-WORDS = "Thought: Where?\nAction: go to fridge 1"
 OBJECT = '{"thought": "Where?", "action": "go to fridge 1"}'
 BABBLE = "I would like to dance."
 
 
 def form_of(request: dict[str, Any]) -> str:
-    if "grammar" in request:
-        assert request["grammar"] == request["guided_grammar"]
-        assert request["structured_outputs"] == {"grammar": request["grammar"]}
-        return "grammar"
     return str(request.get("response_format", {}).get("type", "free"))
-
-
-def server_that(
-    takes: tuple[str, ...] = (), ignores: tuple[str, ...] = (), refusal: int = 400
-) -> Callable[[dict[str, Any]], Answer]:
-    """What it takes it obeys, what it ignores it answers freely, the rest it refuses."""
-
-    def answer(request: dict[str, Any]) -> Answer:
-        form = form_of(request)
-        if form in takes:
-            return Answer(WORDS if form == "grammar" else OBJECT)
-        if form in (*ignores, "free"):
-            return Answer(BABBLE)
-        return Answer(status=refusal, error=f"unknown field {form}")
-
-    return answer
 
 
 names = itertools.count()
@@ -87,50 +66,31 @@ def forms_tried(server: OpenAIServer) -> list[str]:
     return [form_of(request) for request in server.requests]
 
 
-@pytest.mark.parametrize(
-    ("takes", "ignores", "refusal", "tried"),
-    [
-        # llama.cpp and vLLM take the grammar at once.
-        (("grammar", "json_schema"), (), 400, ["grammar"]),
-        # OpenAI knows no such field and says so.
-        (("json_schema",), (), 400, ["grammar", "json_schema"]),
-        # Ollama passes over a field that it does not know.
-        (("json_schema",), ("grammar",), 400, ["grammar", "json_schema"]),
-        # A server that breaks over a JSON schema, but takes an object with one.
-        (("json_object",), ("grammar",), 500, ["grammar", "json_schema", "json_object"]),
-    ],
-)
-def test_the_form_a_server_takes_is_found_and_remembered(
-    takes: tuple[str, ...],
-    ignores: tuple[str, ...],
-    refusal: int,
-    tried: list[str],
-    ask: Ask,
-    openai_server: OpenAIServer,
-    caplog: pytest.LogCaptureFixture,
+def test_a_server_that_takes_the_schema_is_always_asked_with_it(
+    ask: Ask, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    openai_server.plays_by(server_that(takes, ignores, refusal))
-    expected = WORDS if tried[-1] == "grammar" else OBJECT
-    assert ask().text == expected
-    assert forms_tried(openai_server) == tried
-    assert ask().text == expected
-    assert forms_tried(openai_server) == [*tried, tried[-1]]
+    openai_server.plays(OBJECT)
+    assert [ask().text, ask().text] == [OBJECT, OBJECT]
+    assert forms_tried(openai_server) == ["json_schema", "json_schema"]
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("ignores", [(), ("grammar", "json_schema", "json_object")])
-def test_a_server_that_takes_none_is_left_free_with_one_warning(
-    ignores: tuple[str, ...],
-    ask: Ask,
-    openai_server: OpenAIServer,
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("rejects", [0, 400, 500])
+def test_a_server_without_schemas_is_left_free_with_one_warning(
+    rejects: int, ask: Ask, openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    openai_server.plays_by(server_that((), ignores))
+    """It rejects the field, or passes over it without a word."""
+
+    def answer(request: dict[str, Any]) -> Answer:
+        asked = form_of(request) != "free"
+        return (
+            Answer(status=rejects, error="unknown field") if asked and rejects else Answer(BABBLE)
+        )
+
+    openai_server.plays_by(answer)
     for _ in range(3):
         assert ask().text == BABBLE
-    assert forms_tried(openai_server) == [
-        "grammar", "json_schema", "json_object", "free", "free", "free",
-    ]  # fmt: skip
+    assert forms_tried(openai_server) == ["json_schema", "free", "free", "free"]
     (message,) = caplog.messages
     assert message.startswith("rpms: openai:m")
     assert openai_server.url in message
@@ -142,32 +102,29 @@ def test_a_server_that_takes_none_is_left_free_with_one_warning(
 def test_other_faults_say_nothing_about_the_form(
     status: int, ask: Ask, openai_server: OpenAIServer
 ) -> None:
-    openai_server.plays(Answer(status=status), WORDS)
+    openai_server.plays(Answer(status=status), OBJECT)
     with pytest.raises(openai.APIStatusError):
         ask()
-    assert ask().text == WORDS
-    assert forms_tried(openai_server) == ["grammar", "grammar"]
+    assert ask().text == OBJECT
+    assert forms_tried(openai_server) == ["json_schema", "json_schema"]
 
 
 BROKEN = Answer(status=500)
-CUT = Answer("Thought: so many wo", finish="length")
+CUT = Answer('{"thought": "so many wo', finish="length")
 
 
 @pytest.mark.parametrize(
     ("plays", "replies", "tried"),
     [
         # A server that fails in every way is asked anew next time.
-        ([BROKEN] * 4 + [WORDS], [None, WORDS],
-         ["grammar", "json_schema", "json_object", "free", "grammar"]),
-        # A form that has worked is not given up for a fault.
-        ([WORDS, BROKEN, WORDS], [WORDS, None, WORDS], ["grammar"] * 3),
-        # A form that kept to the format by luck is found out.
-        ([WORDS, BABBLE, OBJECT], [WORDS, OBJECT], ["grammar", "grammar", "json_schema"]),
+        ([BROKEN] * 2 + [OBJECT], [None, OBJECT], ["json_schema", "free", "json_schema"]),
+        # A schema that was kept to is not given up for a fault.
+        ([OBJECT, BROKEN, OBJECT], [OBJECT, None, OBJECT], ["json_schema"] * 3),
         # A reply that was cut short is no proof either way.
-        ([CUT, WORDS], ["Thought: so many wo", WORDS], ["grammar", "grammar"]),
+        ([CUT, OBJECT], [CUT.text, OBJECT], ["json_schema"] * 2),
     ],
 )  # fmt: skip
-def test_a_form_is_judged_by_what_comes_of_it(
+def test_the_schema_is_judged_by_the_replies(
     plays: list[Any],
     replies: list[str | None],
     tried: list[str],
@@ -188,7 +145,7 @@ def test_a_form_is_judged_by_what_comes_of_it(
 def test_the_constraint_is_part_of_what_the_response_cache_knows(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
-    openai_server.plays_by(server_that(("json_schema",), ("grammar",)))
+    openai_server.plays_by(lambda asked: Answer(BABBLE if form_of(asked) == "free" else OBJECT))
     settings = {"base_url": openai_server.url, "cache": str(tmp_path / "replies.sqlite")}
     free = open_model("openai:kept", **settings)  # type: ignore[arg-type]
     held = open_model("openai:kept", allowed_syntaxes=ACTIONS, **settings)  # type: ignore[arg-type]
@@ -226,43 +183,25 @@ def action_pattern(actions: list[str]) -> str:
     return pattern
 
 
-def test_the_grammar_as_text() -> None:
-    assert reply_gbnf(HOME).splitlines() == [
-        'root ::= ("Thought: " thought "\\n")? "Action: " action',
-        "thought ::= [ !#-9;-Z^-~]{1,240}",
-        'action ::= "go to " name |',
-        '  "take " name " from " name |',
-        '  "put " name " in/on " name |',
-        '  "look"',
-        'name ::= word (" " word){0,7}',
-        'word ::= [a-zA-Z]{1,20} ("-" [a-zA-Z]{1,20})? | [0-9]{1,3}',
-    ]
-
-
 KEPT = (
-    "Action: look", "Thought: Where is it?\nAction: go to fridge 1",
-    "Action: take mug 1 from coffee table 12\n", "Action: put mug 1 in/on desk 1",
-    "Action: go to violet-red paint", '{"thought": "", "action": "look"}',
-    '{"action": "take mug 1 from desk 1", "thought": "so: this"}',
+    "look", "go to fridge 1", "take mug 1 from coffee table 12", "put mug 1 in/on desk 1",
+    "go to violet-red paint",
 )  # fmt: skip
 NOT_KEPT = (
-    "Action: go to b-b-b", "Action: go to desk -", "", "look", "Action: dance",
-    "Action: look around", "Action: go to ", "Action: go to fridge 1.",
-    "Action: go to fridge 1111", "Action: go to a b c d e f g h i", "Action: take mug 1",
-    "Action: look\nAction: look", "Thought: a\nThought: b\nAction: look",
-    "Thought: Action: look\nAction: look", '{"thought": "", "action": "dance"}',
-    '{"thought": ""}', '["look"]', '{"action": "loo',
+    "go to b-b-b", "go to desk -", "", "dance", "look around", "go to ", "go to fridge 1.",
+    "go to fridge 1111", "go to a b c d e f g h i", "take mug 1", "look\nlook",
 )  # fmt: skip
+NO_REPLIES = ("", "look", "Action: look", '{"thought": ""}', '["look"]', '{"action": "loo')
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"), [*((text, True) for text in KEPT), *((text, False) for text in NOT_KEPT)]
-)
-def test_what_keeps_to_the_format(text: str, kept: bool) -> None:
-    assert fits(text, HOME) is kept
+def test_what_keeps_to_the_format() -> None:
+    for actions, kept in ((KEPT, True), (NOT_KEPT, False)):
+        for action in actions:
+            assert fits(json.dumps({"thought": "so: this", "action": action}), HOME) is kept, action
+    assert not any(fits(text, HOME) for text in NO_REPLIES)
 
 
-# "then" separates actions for the reader; the grammar cannot leave out a single word.
+# "then" separates actions for the reader; a pattern cannot leave out a single word.
 WORD = st.one_of(
     st.from_regex(r"[a-zA-Z]{1,20}(-[a-zA-Z]{1,20})?", fullmatch=True).filter(
         lambda word: word != "then"
@@ -276,21 +215,17 @@ THOUGHT = st.from_regex(r"[ !#-9;-Z^-~]{1,240}", fullmatch=True)
 @pytest.mark.parametrize("world", WORLDS)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_whatever_the_grammar_allows_is_read_as_one_known_action(
+def test_whatever_the_schema_allows_is_read_as_one_known_action(
     world: str, data: st.DataObject
 ) -> None:
-    """The reader must see in a constrained reply exactly what the grammar put there."""
+    """The reader must see in a constrained reply exactly what the schema put there."""
     rules = load_manual(world).actions
     chosen = data.draw(st.sampled_from(rules))
     action = chosen.syntax.format(**{name: data.draw(NAME) for name in chosen.parameters})
     thought = data.draw(THOUGHT)
     assert re.fullmatch(action_pattern(syntaxes(world)), action)
-    for text in (
-        f"Thought: {thought}\nAction: {action}",
-        f"Action: {action}",
-        json.dumps({"thought": thought, "action": action}),
-    ):
-        assert fits(text, syntaxes(world))
-        read = read_reply(text, {rule.syntax.split()[0] for rule in rules}).action
-        assert read == action
-        assert chosen.pattern.match(read)
+    text = json.dumps({"thought": thought, "action": action})
+    assert fits(text, syntaxes(world))
+    read = read_reply(text, {rule.syntax.split()[0] for rule in rules}).action
+    assert read == action
+    assert chosen.pattern.match(read)

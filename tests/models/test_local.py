@@ -240,16 +240,11 @@ def test_a_prompt_beyond_the_context_is_a_lasting_error(smollm2: BaseChatModel) 
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("form", ["grammar", "json_schema"])
-def test_replies_are_held_to_the_actions(
-    form: str, local_model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    every = constrained.request_forms(ACTIONS)
-    monkeypatch.setattr(constrained, "request_forms", lambda _: {form: every[form]})
+def test_replies_are_held_to_the_actions(local_model: str) -> None:
     model = open_model(local_model, max_tokens=100, timeout_s=300, allowed_syntaxes=ACTIONS)
     questions = ("Act.", "Reply with the word hello only.")
     replies = [model.invoke([QUESTION[0], ("user", question)]) for question in questions]
     whole = [r.text for r in replies if r.response_metadata["finish_reason"] == "stop"]
     assert whole  # such a small model may lose itself in a name
     assert [text for text in whole if not fits(text, ACTIONS)] == []
-    assert constrained._servers[local_model].forms[0] == form
+    assert constrained._servers[local_model].takes_schema

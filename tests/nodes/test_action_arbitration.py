@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rpms.envs import get_environment
 from rpms.graph.run import run_episode
-from rpms.nodes.action_arbitration import SHORTLIST, action_arbitration, shortlist, situation
-from rpms.nodes.prompt_build import prompt_build
+from rpms.guard.policy import applicable_actions
+from rpms.nodes.action_arbitration import action_arbitration
+from rpms.nodes.prompt_build import SHORTLIST, prompt_build
 from rpms.nodes.rule_assembly import rule_assembly
-from rpms.nodes.state import EpisodeState, follow
+from rpms.nodes.state import EpisodeState, decision_point, follow
+from rpms.prompts.reply import read_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.turn import Decision, Message, Turn
+from rpms.vocabulary.turn import Choice, Decision, Message, Turn
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
 ENV = get_environment("alfworld")
@@ -35,21 +38,29 @@ def state(reply: str, in_vain: list[str] | None = None, **fields: Any) -> Episod
         decisions=[], retries=0,
         prompt=[Message(role="user", content="...")],
     )  # fmt: skip
-    now["shortlist"] = shortlist(now, RunContext())
-    return now
+    now["shortlist"] = shortlist(now)
+    return said(now, reply)
+
+
+def shortlist(now: EpisodeState) -> list[Choice]:
+    return applicable_actions(decision_point(now))[:SHORTLIST]
+
+
+def said(now: EpisodeState, reply: str) -> EpisodeState:
+    """The state after this reply."""
+    action = read_action(reply, "alfworld", load_manual("alfworld")).action
+    return EpisodeState(**{**now, "reply": reply, "action": action})
 
 
 def judged(mode: str, now: EpisodeState, **settings: Any) -> EpisodeState:
-    context = RunContext(guard=mode, **settings)  # type: ignore[arg-type]
-    runtime: Any = SimpleNamespace(context=context)
-    return action_arbitration(now, runtime)
+    return action_arbitration(under(now, RunContext(guard=mode, **settings)))  # type: ignore[arg-type]
 
 
 def verified(now: EpisodeState, *replies: str, **settings: Any) -> list[Decision]:
     """What becomes of each reply of one step, in turn."""
     now = EpisodeState(**now)
     for reply in replies:
-        update = judged("verify", EpisodeState(**{**now, "reply": reply}), **settings)
+        update = judged("verify", said(now, reply), **settings)
         follow(now, update)
     return now["decisions"]
 
@@ -101,23 +112,14 @@ def test_how_often_it_is_asked_again_is_a_setting(max_retries: int, verdicts: li
     assert [bool(decision["played"]) for decision in decisions] == [False] * max_retries + [True]
 
 
-@pytest.mark.parametrize("settings", [{"max_retries": 0}, {"fallback": False}])
-def test_the_guard_never_replaces_an_action_by_itself(settings: dict[str, Any]) -> None:
-    """Unasked it only notes; and asked or not, if it may not fall back, the model's own counts."""
+def test_the_guard_never_replaces_an_action_without_asking_again() -> None:
     now = state("", location="sofa 1", searched=["sofa 1"])
-    max_retries = RunContext(**settings).max_retries
-    decisions = verified(now, *[TAKE, OPEN, HEAT][: max_retries + 1], **settings)
-    assert [decision["verdict"] for decision in decisions] == [
-        *["retries"] * max_retries,
-        "overridden",
-    ]
-    assert decisions[-1]["played"] == decisions[-1]["proposal"] != ""
-    assert decisions[-1]["reason"]
-    again = verified(now, *[TAKE] * (1 + bool(max_retries)), **settings)
-    assert (again[-1]["verdict"], again[-1]["played"]) == ("overridden", TAKE[8:])
-    # A reply without an action leaves nothing of the model's own to play, whatever came before.
-    silent = verified(now, *[TAKE, "Hm.", "Hm."][-max_retries - 1 :], **settings)
-    assert (silent[-1]["verdict"], silent[-1]["played"]) == ("fallback", "look")
+    (decision,) = verified(now, TAKE, max_retries=0)
+    assert (decision["verdict"], decision["played"]) == ("overridden", TAKE[8:])
+    assert decision["reason"]
+    # A reply without an action leaves nothing of the model's own to play.
+    (silent,) = verified(now, "Hm.", max_retries=0)
+    assert (silent["verdict"], silent["played"]) == ("fallback", "look")
 
 
 def test_the_same_vetoed_action_twice_falls_back_at_once() -> None:
@@ -149,20 +151,19 @@ def test_judging_knows_what_the_world_refused_since_something_changed() -> None:
             [("take apple 1 from fridge 1", True), ("open fridge 1", True), ("look", False)]
         )
     ]
-    assert situation(now, RunContext()).refused == {"open fridge 1"}
+    assert decision_point(now).refused == {"open fridge 1"}
 
 
 def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_changes() -> None:
     """It is not asked about again: a player that is not told would propose it for ever."""
     now = state("", location="sofa 1", searched=["sofa 1"], holding=["mug 1"])
-    runtime: Any = SimpleNamespace(context=RunContext())
 
     def situation_after(*replies: str, in_vain: bool = True) -> list[str]:
         decisions = verified(now, *replies)
         assert (decisions[-1]["verdict"], decisions[-1]["played"]) == ("fallback", "look")
         after = EpisodeState(**{**now, "decisions": decisions, "history": []})
         after["ineffective"] = ["look"] if in_vain else []
-        return [line["text"] for line in rule_assembly(after, runtime)["rules"]["situation"]]
+        return [line["text"] for line in rule_assembly(after)["rules"]["situation"]]
 
     *others, said = situation_after(TAKE, TAKE)
     assert said == (
@@ -206,7 +207,7 @@ def test_offer_only_notes_what_speaks_against_an_action() -> None:
 
 
 def test_policy_plays_the_nearest_of_the_shortlist() -> None:
-    offered = shortlist(state(""), RunContext())
+    offered = shortlist(state(""))
     assert 1 < len(offered) <= SHORTLIST
     assert all(choice["reason"] and choice["rule"] for choice in offered)
     actions = [choice["action"] for choice in offered]
@@ -227,7 +228,7 @@ def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> No
     now = state("Action: examine sofa 1", location="sofa 1")
     now["shortlist"] = []
     assert judged("policy", now)["action"] == "examine sofa 1"
-    now["reply"] = "Action: open fridge 1"
+    now = said(now, "Action: open fridge 1")
     assert judged("policy", now)["action"] == "look"
 
 
@@ -248,8 +249,7 @@ def test_the_prompt_carries_the_shortlist_next_to_the_observation(
 def test_with_the_guard_off_nothing_is_decided(play_script: Play) -> None:
     for now in play_script("D"):
         assert (now["decisions"], now["shortlist"], now["action"]) == ([], [], "")
-        again = prompt_build(now, SimpleNamespace(context=RunContext()))  # type: ignore[arg-type]
-        assert "shortlist" in again and again["shortlist"] == []
+        assert prompt_build(now)["shortlist"] == []
 
 
 def test_what_had_no_effect_is_remembered_until_the_belief_changes(play_script: Play) -> None:
@@ -267,7 +267,7 @@ def test_a_circle_is_noticed_however_long_it_is(play_script: Play) -> None:
     )
     # Twice at the fridge with the table searched, and then at the table with the fridge seen.
     assert walk[5]["belief"] == walk[3]["belief"] != walk[1]["belief"]
-    circled = [list(situation(now, RunContext()).repeated_here) for now in walk]
+    circled = [list(decision_point(now).repeated_here) for now in walk]
     assert circled == [[], [], [], [], ["go to countertop 1"], ["go to fridge 1"]]
     assert [now["ineffective"] for now in walk] == [[]] * 6
 

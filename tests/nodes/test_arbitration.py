@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 from tests.memory_store.methods.samples import request
+from tests.scripted_episode import under
 
 ENV = get_environment("alfworld")
 PLACES = ["fridge 1", "countertop 1", "microwave 1", "cabinet 1", "diningtable 1"]
@@ -49,8 +49,8 @@ def judge(recall: Recall, sentence: str, now: Belief, mode: str = "hard+soft") -
         env="alfworld", goal=goal, belief=now, recalls=[recall],
         sub_goal=ENV.sub_goal(goal, now, []),
     )  # fmt: skip
-    runtime = SimpleNamespace(context=RunContext(arbitration=mode))  # type: ignore[arg-type]
-    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+    context = RunContext(arbitration=mode)  # type: ignore[arg-type]
+    return arbitration(under(state, context))["recalls"][0]
 
 
 HOLDING = belief(location="fridge 1", holding=["apple 1"], containers={"fridge 1": "open"},
@@ -166,8 +166,7 @@ def judge_fatal(action: str, sentence: str, step: str, target: str) -> Recall:
         env="scienceworld", goal=goal, belief=now, recalls=[recall],
         sub_goal=SubGoal(name=step, target=target, progress=20),
     )  # fmt: skip
-    runtime = SimpleNamespace(context=RunContext())
-    return arbitration(state, runtime)["recalls"][0]  # type: ignore[arg-type]
+    return arbitration(state)["recalls"][0]
 
 
 BOX = "red box (above 50.0 degrees celsius) or blue box (below 50.0 degrees celsius)"
@@ -206,8 +205,6 @@ def test_modes(mode: str, hard: tuple[str, bool], soft: bool) -> None:
     judged = judge(snippet("put apple 1 in/on fridge 1"), COOL, HOLDING, mode)
     assert (judged["dropped_by"], bool(judged["warning"])) == hard
     note = Note(id="n", kind="insight", text="Put the mug in the microwave.")
-    noted = judge_note(note, arbitration=mode, note_conflicts="drop")
-    assert (noted["dropped_by"], bool(noted["warning"])) == hard
     noted = judge_note(note, arbitration=mode)
     assert (noted["dropped_by"], bool(noted["warning"])) == ("", mode != "none")
     judged = judge(snippet("take apple 1 from countertop 1"), COOL, UNSURE, mode)
@@ -251,39 +248,33 @@ def judge_note(
         env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
         sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
-    runtime: Any = SimpleNamespace(context=RunContext(**settings))
-    return arbitration(state, runtime)["recalls"][0]
+    return arbitration(under(state, RunContext(**settings)))["recalls"][0]
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "dropped", "rule", "words"),
+    ("text", "options", "rule", "words"),
     [
-        ("Put the mug in the microwave.", {}, True, "D-HEAT-001", "is forbidden for this goal"),
-        ("put mug 1 in/on microwave 1", {}, True, "D-HEAT-001", "is forbidden for this goal"),
-        ("Put it in a microwave and close the door", {}, True, "D-HEAT-001", "is forbidden"),
-        ("Put the mug in the microwave.", {"goal": "put a mug in microwave."}, False, "", ""),
-        ("Do not put the mug in the microwave.", {}, False, "", ""),
+        ("Put the mug in the microwave.", {}, "D-HEAT-001", "is forbidden for this goal"),
+        ("put mug 1 in/on microwave 1", {}, "D-HEAT-001", "is forbidden for this goal"),
+        ("Put it in a microwave and close the door", {}, "D-HEAT-001", "is forbidden"),
+        ("Put the mug in the microwave.", {"goal": "put a mug in microwave."}, "", ""),
+        ("Do not put the mug in the microwave.", {}, "", ""),
         # What can never work with such things; of a toaster, which is not here, nothing is said.
-        ("heat the mug with the fridge", {}, True, "O-ACT-006",
+        ("heat the mug with the fridge", {}, "O-ACT-006",
          "'heat mug with fridge' cannot work: it needs fridge to be a microwave"),
-        ("heat the mug with the toaster", {}, False, "", ""),
+        ("heat the mug with the toaster", {}, "", ""),
         # The moment is only warned about, and only in this home.
-        ("heat mug 1 with microwave 1", {}, False, "", ""),
-        ("heat mug 1 with microwave 1", {"here": True}, False, "O-ACT-006",
+        ("heat mug 1 with microwave 1", {}, "", ""),
+        ("heat mug 1 with microwave 1", {"here": True}, "O-ACT-006",
          "'heat mug 1 with microwave 1' cannot work yet: it needs you to hold mug 1, and you hold "
          "nothing; it needs you to be at microwave 1, and you are at none of the places yet"),
     ],
 )  # fmt: skip
-def test_notes(text: str, options: dict[str, Any], dropped: bool, rule: str, words: str) -> None:
+def test_notes(text: str, options: dict[str, Any], rule: str, words: str) -> None:
     note = Note(id="n", kind="insight", text=text)
-    judged = judge_note(note, **options, note_conflicts="drop")
-    assert (judged["dropped_by"], judged["rule"]) == ("arbitration" if dropped else "", rule)
-    assert words in (judged["reason"] if dropped else judged["warning"])
-    assert bool(judged["warning"]) == (bool(rule) and not dropped)
-    # The usual way: the step is marked, and the note stays.
     marked = judge_note(note, **options)
-    assert (marked["dropped_by"], marked["rule"]) == ("", rule)
-    assert marked["warning"] == judged["reason"] + judged["warning"]
+    assert (marked["dropped_by"], marked["rule"]) == ("", rule), "a note is marked and stays"
+    assert words in marked["warning"] and bool(marked["warning"]) == bool(rule)
 
 
 def test_a_trajectory_is_judged_as_it_would_be_done_here() -> None:
@@ -306,7 +297,6 @@ CUP = "cool some mug and put it in countertop"
 def filtered(
     recalls: list[Recall], now: Belief, mode: str = "occupancy", step: SubGoal | None = None
 ) -> list[Recall]:
-    runtime = SimpleNamespace(context=RunContext(scf=mode))  # type: ignore[arg-type]
     goal = ENV.parse_goal(CUP)
     state = EpisodeState(
         env="alfworld",
@@ -315,7 +305,7 @@ def filtered(
         recalls=recalls,
         sub_goal=step or ENV.sub_goal(goal, now, []),
     )
-    return scf(state, runtime)["recalls"]  # type: ignore[arg-type]
+    return scf(under(state, RunContext(scf=mode)))["recalls"]  # type: ignore[arg-type]
 
 
 def in_state(signature: str, *actions: str) -> Recall:

@@ -10,11 +10,12 @@ from rpms.envs.base import Outcome
 from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
 from rpms.nodes.env_step import NO_ACTION
-from rpms.nodes.stage import finish
 from rpms.nodes.state import EpisodeState, follow
+from rpms.prompts.reply import read_action
+from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
-from tests.nodes.conftest import put_underneath
+from tests.scripted_episode import put_underneath, under
 
 Play = Callable[..., list[EpisodeState]]
 REFUSED = Outcome("Nothing happens.", False, False, 0.0)
@@ -55,26 +56,20 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
         world = World(outcomes)
         put_underneath(monkeypatch, play=world.play, finish=world.finish)
 
-        def step(*replies: str, chosen: str = "", **settings: Any) -> EpisodeState:
-            context = RunContext.for_condition("B", **settings)
-            runtime = Runtime(context=context, stream_writer=world.events.append)
-            current = EpisodeState(**{**state, "action": chosen})
+        def step(*replies: str, **settings: Any) -> EpisodeState:
+            runtime = Runtime(stream_writer=world.events.append)
+            current = under(state, RunContext.for_condition("B", **settings))
             for reply in replies:
                 assert not current["done"]
-                current = EpisodeState(**{**current, "reply": reply})
-                follow(current, finish(env_step(current, runtime)))  # type: ignore[arg-type]
+                thought, action = read_action(reply, "alfworld", load_manual("alfworld"))
+                said = {"reply": reply, "thought": thought, "action": action}
+                current = EpisodeState(**{**current, **said})
+                follow(current, env_step(current, runtime))  # type: ignore[arg-type]
             return current
 
         return world, step
 
     return begin
-
-
-def test_an_action_chosen_since_the_reply_is_played_once(start: Any) -> None:
-    """By the guard, or by a person in Studio; the next reply counts again."""
-    world, step = start(FINE, FINE)
-    step(HANDS, LOOK, chosen="go to desk 1")
-    assert world.played == ["go to desk 1", "look"]
 
 
 def test_one_step(start: Any) -> None:
@@ -156,7 +151,7 @@ def test_a_viewer_sees_each_step(start: Any, play_script: Play) -> None:
     full = play_script("D")[-1]
     shown = sum(not recall["dropped_by"] for recall in full["recalls"])
     world, _ = start(FINE)
-    runtime = Runtime(context=RunContext(), stream_writer=world.events.append)
-    finish(env_step(EpisodeState(**{**full, "reply": HANDS}), runtime))
+    played = EpisodeState(**{**full, "reply": HANDS, "action": "inventory", "thought": ""})
+    env_step(played, Runtime(stream_writer=world.events.append))
     assert world.events[-1]["memories"] == shown > 0
     assert world.events[-1]["dropped"] == len(full["recalls"]) - shown > 0

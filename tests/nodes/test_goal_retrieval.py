@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from rpms.envs import get_environment
@@ -15,6 +15,7 @@ from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
+from tests.scripted_episode import under
 
 ENV = get_environment("alfworld")
 
@@ -33,7 +34,6 @@ def entry(name: str, goal: str) -> Any:
 def recall(
     sentence: str, store: InMemoryStore | None = None, *, seen: bool = True, **settings: Any
 ) -> list[Recall]:
-    runtime = SimpleNamespace(context=RunContext(**settings), store=store)
     goal = ENV.parse_goal(sentence)
     belief = ENV.first_belief(HOME)
     if seen:
@@ -42,7 +42,7 @@ def recall(
     state = EpisodeState(
         env="alfworld", goal=goal, belief=belief, sub_goal=ENV.sub_goal(goal, belief, [])
     )
-    return goal_retrieval(state, runtime)["recalls"]  # type: ignore[arg-type]
+    return goal_retrieval(under(state, RunContext(**settings)), Runtime(store=store))["recalls"]
 
 
 def test_a_named_snapshot_is_searched_by_goal(tmp_path: Path) -> None:

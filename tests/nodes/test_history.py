@@ -7,28 +7,34 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from langgraph.runtime import Runtime
+from langchain_core.language_models import GenericFakeChatModel
 
 from rpms.envs import get_environment
 from rpms.evals.expert import llm_call
 from rpms.graph import build_graph, run_episode
-from rpms.nodes import prompt_build
-from rpms.nodes.state import EpisodeState
-from rpms.prompts.blocks import RECAP, knowledge_blocks
+from rpms.nodes import make_prompt_build, memory_selection
+from rpms.nodes.state import EpisodeState, knowledge_of
+from rpms.prompts.blocks import RECAP, Knowledge, knowledge_blocks
 from rpms.prompts.context_budget import estimate, left_out
 from rpms.prompts.examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
-from rpms.rules import match_action
+from rpms.rules import ActiveRules, match_action
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.turn import Message
 from tests.envs.playing import believing, turn
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
+NO_RULES = ActiveRules(universal=[], domain=[], environment=[], situation=[])
 
 
-def build(state: EpisodeState, condition: str, **settings: Any) -> list[Message]:
+def build(
+    state: EpisodeState, condition: str, context_tokens: int = 0, **settings: Any
+) -> list[Message]:
     context = RunContext.for_condition(condition, **settings)
-    return cast(Any, prompt_build(state, Runtime(context=context))["prompt"])
+    model = GenericFakeChatModel(messages=iter(()))
+    model.profile = {"max_input_tokens": context_tokens}
+    return cast(Any, make_prompt_build(model)(under(state, context))["prompt"])
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])
@@ -72,8 +78,7 @@ def test_the_state_says_what_was_rejected_and_what_is_here(play_script: Play) ->
     """Before a turn is hidden it says no more than ever, and no memory gives way to it."""
     states, context = play_script("D"), RunContext.for_condition("D", history=2)
     lines = [
-        knowledge_blocks(state, context, get_environment("alfworld")).state.splitlines()
-        for state in states
+        knowledge_blocks(knowledge_of(under(state, context))).state.splitlines() for state in states
     ]
     for state, shown in zip(states[:3], lines, strict=False):
         assert "\n".join(shown) in "\n".join(m["content"] for m in state["prompt"])
@@ -83,10 +88,7 @@ def test_the_state_says_what_was_rejected_and_what_is_here(play_script: Play) ->
     for state in states:
         for limit in ({"token_budget": size} for size in range(700, 1200, 100)):
             outcomes = [
-                [
-                    recall["dropped_by"]
-                    for recall in prompt_build(state, Runtime(context=run))["recalls"]
-                ]
+                [recall["dropped_by"] for recall in memory_selection(under(state, run))["recalls"]]
                 for run in (context.with_(**limit), context.with_(history=ALL_TURNS, **limit))
             ]
             assert outcomes[0] == outcomes[1]
@@ -128,9 +130,11 @@ def test_scienceworld_says_the_most_relevant_first_and_stops_in_time() -> None:
     played = [turn(1, "read pot", unclear, failed=True), turn(2, "wait", "You wait."),
               *(turn(n, "dig", "No known action matches that input.", failed=True) for n in (3, 4)),
               turn(5, "read stove", unclear, failed=True)]  # fmt: skip
-    state = EpisodeState(belief=belief, goal=goal, history=played, ineffective=["?"] * 5,
-                         recalls=[], sub_goal=world.sub_goal(goal, belief, played))  # fmt: skip
-    text = knowledge_blocks(state, RunContext.for_condition("S", history=0), world).state
+    context = RunContext.for_condition("S", history=0)
+    sub_goal = world.sub_goal(goal, belief, played)
+    text = knowledge_blocks(
+        Knowledge(world, context, goal, sub_goal, belief, NO_RULES, [], played, ["?"] * 5)
+    ).state
     assert (
         "  Rejected here (It's not clear how to read that): read stove, read pot\n"
         "  Rejected here (No known action matches that input): dig\n  Recipe: salt"
@@ -148,7 +152,7 @@ def test_the_baseline_of_scienceworld_reads_its_whole_example_and_every_listing(
     state = EpisodeState(
         env="scienceworld", split="train", belief=belief, goal=goal, history=played,
         first_observation=f"Your task is to boil water.\n\n{SEEDS}", ineffective=["?"] * 5,
-        recalls=[], sub_goal=world.sub_goal(goal, belief, played), commands=[],
+        recalls=[], rules=NO_RULES, sub_goal=world.sub_goal(goal, belief, played), commands=[],
     )  # fmt: skip
     whole = build(state, "A")
     unchanged = build(state, "A", history=3) == whole
@@ -228,9 +232,9 @@ def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:
 def test_what_the_expert_plays_can_be_read_in_the_prompt(env: str, split: str, task: str) -> None:
     manual, read = load_manual(env), 0
 
-    def play(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def play(state: EpisodeState) -> EpisodeState:
         nonlocal read
-        update = llm_call(state, runtime)
+        update = llm_call(state)
         _, names = match_action(manual, update["reply"].rpartition("Action: ")[2]) or ("", {})
         words = [word for name in names.values() for word in re.split(" in (?:the )?", name)]
         for history in (3, 0):

@@ -10,20 +10,21 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.goal_retrieval import goal_retrieval
-from rpms.nodes.prompt_build import NEW_TASK
+from rpms.nodes.memory_selection import memory_selection
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
-from rpms.nodes.state import EpisodeState
-from rpms.prompts.blocks import Blocks, tokens, within_token_budget
+from rpms.nodes.state import EpisodeState, knowledge_of
+from rpms.prompts.blocks import Blocks, knowledge_blocks, tokens
+from rpms.prompts.examples import NEW_TASK
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.wording import need
@@ -32,6 +33,7 @@ from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Turn
+from tests.scripted_episode import under
 
 ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
 GAMES = 24
@@ -95,13 +97,13 @@ def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[Episo
 
 def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
     context = RunContext.for_condition(condition)
-    runtime = SimpleNamespace(context=context, store=None)
-    now = state.copy()
+    now = under(state, context)
     now["ineffective"] = []
-    for stage in (rule_assembly, goal_retrieval, scf, *([arbitration] if context.rules else [])):
-        now.update(stage(now, runtime))  # type: ignore[arg-type]
-    text, now["recalls"] = within_token_budget(now, context, ENV)
-    return now, text
+    now |= rule_assembly(now)
+    now |= goal_retrieval(now, Runtime())
+    for stage in (scf, *([arbitration] if context.rules else []), memory_selection):
+        now |= stage(now)
+    return now, knowledge_blocks(knowledge_of(now))
 
 
 @pytest.mark.engine

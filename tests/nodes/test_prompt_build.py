@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import ENVIRONMENT
@@ -21,7 +20,7 @@ from rpms.graph import build_graph, stream_episode
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes import prompt_build
 from rpms.nodes.prompt_build import REPLY_KEPT, reply_of
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import knowledge_blocks
 from rpms.prompts.examples import load_example
 from rpms.vocabulary.context import RunContext
@@ -29,6 +28,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
 from tests.gold import household_gold
 from tests.paper_entries import PAPER
+from tests.scripted_episode import under
 from tools import record_examples
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -107,7 +107,7 @@ def as_text(prompt: list[Message]) -> str:
 
 def build(state: EpisodeState, condition: str, layout: str, **settings: Any) -> list[Message]:
     context = RunContext.for_condition(condition, layout=layout, **settings)
-    return prompt_build(state, Runtime(context=context))["prompt"]
+    return prompt_build(under(state, context))["prompt"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -144,7 +144,7 @@ def test_the_baseline_is_the_prompt_minus_the_blocks(
     context = RunContext.for_condition(condition, layout=layout)
     states = play(env, condition, layout)
     for state, plain in zip(states, play(env, "A", layout), strict=True):
-        blocks = [b for b in knowledge_blocks(state, context, WORLDS[env]) if b]
+        blocks = [b for b in knowledge_blocks(knowledge_of(under(state, context))) if b]
         assert len(blocks) >= 2
         assert without_blocks(state["prompt"], blocks) == plain["prompt"]
         assert "".join(blocks) not in as_text(plain["prompt"])
@@ -158,7 +158,7 @@ def test_the_state_alone_is_what_memory_and_rules_bring_along(env: str, play: Pl
     """Goal and state of C and D, word for word, and nothing else of theirs."""
     for state in play(env, "D"):
         alone, memory, full = (
-            knowledge_blocks(state, RunContext.for_condition(c), WORLDS[env]) for c in "SCD"
+            knowledge_blocks(knowledge_of(under(state, RunContext.for_condition(c)))) for c in "SCD"
         )
         assert alone.goal and alone.state and alone == memory._replace(memory="")
         # Which step of ScienceWorld's procedures comes next belongs to the rules.
@@ -206,9 +206,9 @@ def test_cache_friendly_repeats_more_of_the_last_prompt(wandering: bool) -> None
     """The same turns under both layouts, so that nothing but the layout differs."""
     states: list[EpisodeState] = []
 
-    def keep(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def keep(state: EpisodeState) -> EpisodeState:
         states.append(state)
-        return prompt_build(state, runtime)
+        return prompt_build(state)
 
     words = GenericFakeChatModel(messages=cycle(AIMessage(reply) for reply in WANDERING))
     model = words if wandering else household_gold(5)

@@ -12,13 +12,11 @@ from rpms.envs import Task, get_environment
 from rpms.graph import run_episode
 from rpms.nodes import reset_env
 from rpms.nodes.reset_env import find_task
-from rpms.nodes.stage import finish
 from rpms.nodes.state import EpisodeInput, EpisodeState
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from tests.nodes.conftest import put_underneath
+from tests.scripted_episode import put_underneath
 
-MakeRuntime = Callable[..., Runtime[RunContext]]
 ENV, SPLIT = "alfworld", "generated_unseen"
 # Written by the stage that follows at once, in every condition.
 WRITTEN_NEXT = {"sub_goal"}
@@ -86,12 +84,13 @@ def test_unknown_names() -> None:
 
 
 @pytest.fixture
-def reset(monkeypatch: pytest.MonkeyPatch, runtime: MakeRuntime) -> Callable[..., EpisodeState]:
+def reset(monkeypatch: pytest.MonkeyPatch) -> Callable[..., EpisodeState]:
     """The stage, with an opening for every task instead of a game."""
     put_underneath(monkeypatch, start=lambda episode_id, spec: f"opening of {spec['id']}")
 
-    def stage(condition: str = "D", k: int = 3, **input: Any) -> EpisodeState:
-        return finish(reset_env(EpisodeState(**input), runtime(condition, k=k)))
+    def stage(condition: str = "D", k: int = 3, task: str | int = 0, **input: Any) -> EpisodeState:
+        context = RunContext.for_condition(condition, k=k)
+        return reset_env(EpisodeState(task=task, **input), Runtime(context=context))
 
     return stage
 

@@ -9,13 +9,11 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 import rpms
 from rpms.graph import build_graph
-from tools.graph_picture import FILE, MIDDLES, picture
 from tools.site_pages import reference_page, start_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,8 +40,8 @@ def test_the_site_builds_and_has_every_public_name(tmp_path: Path) -> None:
         assert re.search(rf'<h\d id="rpms\.[\w.]*\b{name}"', reference), name
     start = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'href="terminal.html"' in start
-    # With no network its pictures, scripts and styles are there, and nothing waits for Mermaid.
-    assert "images/graph.svg" in start and 'class="mermaid"' not in start
+    assert 'class="mermaid"' in start  # drawn by the theme, which fetches Mermaid
+    # With no network its pictures, scripts and styles are there.
     loaded = re.findall(r'<(?:img|script|link)\b[^>]*?\b(?:src|href)="([^"#?]+)"', start)
     assert len(loaded) > 5
     assert [name for name in loaded if not (tmp_path / name).is_file()] == []
@@ -81,11 +79,7 @@ def test_the_pages_that_no_file_holds() -> None:
     assert reference_page().count("::: rpms.") == len(rpms.__all__)
 
 
-def test_the_picture_of_the_graph_is_that_of_the_graph() -> None:
-    """Made anew by ``python -m tools.graph_picture``."""
-    drawn = FILE.read_text(encoding="utf-8")
-    assert drawn == picture()
-    assert drawn.count("marker-end") == len(build_graph().get_graph().edges)
-    shapes = ElementTree.fromstring(drawn)
-    labels = [shape.text for shape in shapes.iter("{http://www.w3.org/2000/svg}text")]
-    assert {name.strip("_") for name in MIDDLES} <= {*labels}
+def test_the_readme_draws_the_graph_as_it_is() -> None:
+    """Paste the output of ``rpms graph`` where it is not."""
+    (drawn,) = re.findall(r"```mermaid\n(.*?)\n```", PAGES[0].read_text(encoding="utf-8"), re.S)
+    assert drawn == build_graph().get_graph().draw_mermaid().strip()

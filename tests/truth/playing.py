@@ -11,25 +11,26 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from langgraph.runtime import Runtime
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
 from rpms.guard.policy import applicable_actions
-from rpms.nodes.action_arbitration import shortlist, situation
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.memory_selection import memory_selection
+from rpms.nodes.prompt_build import SHORTLIST
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
-from rpms.nodes.state import EpisodeState
-from rpms.prompts.blocks import Blocks, offered_actions, within_token_budget
+from rpms.nodes.state import EpisodeState, decision_point, knowledge_of
+from rpms.prompts.blocks import Blocks, knowledge_blocks, offered_actions
 from rpms.rules import Manual
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import Turn
 
 
@@ -40,7 +41,6 @@ class Moment(NamedTuple):
         state: the graph's state, as the stages left it.
         blocks: the blocks of the prompt.
         offered: the block of the guard's offers.
-        recalls: the memories with their outcomes.
         now: what the guard may look at.
         game: the simulator, to be asked for facts.
         manual: the rules of this run.
@@ -51,7 +51,6 @@ class Moment(NamedTuple):
     state: EpisodeState
     blocks: Blocks
     offered: str
-    recalls: list[Recall]
     now: DecisionPoint
     game: LiveGame
     manual: Manual
@@ -124,7 +123,6 @@ def play(
 ) -> Iterator[Moment]:
     """The moments of one episode, before each action; in a game of its own, or in a running one."""
     env, rng = get_environment(env_name), random.Random(f"{seed}|{task['id']}|{player}")
-    runtime: Any = SimpleNamespace(context=context, store=None)
     manual = load_manual(env_name, context.rules_dir, context.without_rules)
     with nullcontext(running) if running is not None else closing(env.open_game()) as game:
         observation = game.reset(task)
@@ -136,18 +134,18 @@ def play(
         for step in range(1, steps + 1):
             state |= belief_update(state)
             if context.rules:
-                state |= rule_assembly(state, runtime)
+                state |= rule_assembly(state)
             if context.memory:
-                state |= goal_retrieval(state, runtime)
+                state |= goal_retrieval(state, Runtime())
                 if context.scf != "off":
-                    state |= scf(state, runtime)
+                    state |= scf(state)
                 if context.rules and context.arbitration != "none":
-                    state |= arbitration(state, runtime)
-            blocks, recalls = within_token_budget(state, context, env)
-            choices = shortlist(state, context) if context.guard == "policy" else []
+                    state |= arbitration(state)
+                state |= memory_selection(state)
+            now, blocks = decision_point(state), knowledge_blocks(knowledge_of(state))
+            choices = applicable_actions(now)[:SHORTLIST] if context.guard == "policy" else []
             moment = Moment(
-                state, blocks, offered_actions(env, choices), recalls, situation(state, context),
-                game, manual, env, context,
+                state, blocks, offered_actions(env, choices), now, game, manual, env, context,
             )  # fmt: skip
             yield moment
             action = PLAYERS[player](moment, rng)

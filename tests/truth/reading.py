@@ -169,7 +169,7 @@ def said(words: str, names: Sequence[str], manual: Manual, as_need: bool) -> lis
 
 def one_voice_faults(moment: Moment) -> Iterator[str]:
     """What no prompt may hold: two voices about one action, warnings that miss, empty blanks."""
-    shown = [recall for recall in moment.recalls if not recall["dropped_by"]]
+    shown = [recall for recall in moment.state["recalls"] if not recall["dropped_by"]]
     memory = moment.blocks.memory
     advised = {a for r in shown if r["entry"]["type"] == "success" for a in r["advice"]["printed"]}
     against = (r"AVOID[^:]*: (.+)", r"Danger: .*, '(.+)' was wrong",

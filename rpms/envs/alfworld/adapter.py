@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs.alfworld import belief as beliefs
-from rpms.envs.alfworld import goals, stock, truth
+from rpms.envs.alfworld import goals, truth
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, read_game, split_types
+from rpms.envs.alfworld.game_file import GameFile
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault
 
@@ -52,11 +53,6 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def dialect_of(grammar: str) -> Dialect:
-    """Which wording a game file's grammar speaks."""
-    return "move" if 'template :: "move {o} to {r}"' in grammar else "put"
-
-
 def to_game(action: str, dialect: Dialect) -> str:
     """The agent's action in the game's own wording."""
     if dialect == "move" and (match := _PUT.match(action)):
@@ -86,23 +82,25 @@ def read_action(text: str) -> str:
     return action
 
 
-class WordedGame(LiveGame):
-    """One game on any engine, speaking the paper's wording."""
+class AlfworldGame(LiveGame):
+    """One game, speaking the paper's wording; its state is plain data."""
 
-    def __init__(self, engine: GameEngine | stock.StockEngine) -> None:
-        self._engine = engine
-        self._dialect: Dialect = "move"
+    def __init__(self) -> None:
+        self._engine = GameEngine()
 
     def reset(self, task: Task) -> str:
         """Load the task's game file and start it."""
-        self._load(task)
+        self._engine.load(task["source"])
         self._state = self._engine.reset()
         return to_agent(self._state.feedback)
 
     def step(self, action: str) -> Outcome:
-        """Play one action. Only a win ends an ALFWorld game."""
-        self._state = state = self._engine.step(to_game(action, self._dialect))
-        return Outcome(to_agent(state.feedback), state.done, state.won, float(state.won))
+        """Play one action, which only a win ends; the state goes with what it led to."""
+        command = to_game(action, self._engine.game.release.dialect)
+        self._state = state = self._engine.step(command)
+        observation = to_agent(state.feedback)
+        snapshot = {**self._engine.snapshot(), "said": _mark(observation)}
+        return Outcome(observation, state.done, state.won, float(state.won), state=snapshot)
 
     def facts(self) -> Any:
         """TextWorld's true facts, for tests and metrics."""
@@ -120,23 +118,6 @@ class WordedGame(LiveGame):
         """Let go of the game."""
         self._engine.close()
 
-    def _load(self, task: Task) -> None:
-        self._engine.load(task["source"])
-        self._dialect = dialect_of(self._engine.texts)
-
-
-class AlfworldGame(WordedGame):
-    """One on our engine; its state is plain data."""
-
-    def __init__(self) -> None:
-        self._ours = GameEngine()
-        super().__init__(self._ours)
-
-    def step(self, action: str) -> Outcome:
-        """Play one action; the state goes with what it led to."""
-        outcome = super().step(action)
-        return outcome._replace(state={**self._ours.snapshot(), "said": _mark(outcome.observation)})
-
     def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
         """Load the task's game file and go where the state was taken."""
         if state["said"] != _mark(observation):
@@ -144,13 +125,14 @@ class AlfworldGame(WordedGame):
                 f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
                 "record ends"
             )
-        self._load(task)
-        self._state = self._ours.restore(state)
+        self._engine.load(task["source"])
+        self._state = self._engine.restore(state)
 
     def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
-        """What the game's PDDL demands of actions, for audits only."""
-        commands = [to_game(action, self._dialect) for action in actions]
-        return truth.preconditions(commands, self._ours.game, self._ours.facts())
+        """The preconditions of actions, for audits only."""
+        game = self._engine.game
+        commands = [to_game(action, game.release.dialect) for action in actions]
+        return truth.preconditions(commands, game, self._engine.facts())
 
 
 def _mark(text: str) -> str:
@@ -166,7 +148,8 @@ class Alfworld(Environment):
     learning_split = "generated_seen"
     judging = ("generated_unseen", "valid_unseen", "valid_seen")
     demo = Demo("generated_unseen", story=14)
-    packages = ("alfworld", "textworld")
+    packages = ("alfworld",)
+    max_live = None
     lists_actions = True
     states_decide = False  # whether a thing is hot, cool or clean is no precondition of anything
     nowhere = "middle of the room"
@@ -182,11 +165,6 @@ class Alfworld(Environment):
     drift = staticmethod(truth.disagreements)
     true_state = staticmethod(truth.true_state)
     true_belief = staticmethod(truth.true_belief)
-
-    @property
-    def max_live(self) -> int | None:
-        """Our engine knows no limit; stock TextWorld is native code, with a library per game."""
-        return None if stock.chosen_engine() == "python" else stock.MAX_LIVE
 
     def goal_types(self) -> list[str]:
         """The six official task types."""
@@ -212,19 +190,17 @@ class Alfworld(Environment):
 
     def wording(self, split: str) -> str:
         """Always the paper's; what the game files themselves say is told beside it."""
-        dialect = dialect_of(read_game(Path(list_tasks(split, 1)[0]["source"]))["grammar"])
+        dialect = GameFile(Path(list_tasks(split, 1)[0]["source"])).release.dialect
         return f"the paper's (put X in/on Y, no arrival lines), from games that say {dialect}"
 
     def open_game(self) -> LiveGame:
-        """A fresh engine: ours, or stock TextWorld's where the run asked for it."""
-        if stock.chosen_engine() == "python":
-            return AlfworldGame()
-        return WordedGame(stock.StockEngine())
+        """A fresh engine."""
+        return AlfworldGame()
 
     def demands(
         self, game: LiveGame, actions: Sequence[str]
     ) -> list[dict[str, bool] | None] | None:
-        """From the game's PDDL; stock TextWorld's games are not asked."""
+        """The preconditions of alfworld's PDDL domain."""
         return game.demands(actions) if isinstance(game, AlfworldGame) else None
 
 

@@ -1,193 +1,73 @@
-"""Play ALFWorld games by their own rules and words, in plain Python.
+"""ALFWorld's actions in plain Python.
 
-A game file carries its rules (PDDL), its start and its texts. This engine holds the state, finds
-what can be done, and answers word for word as stock TextWorld does with fast-downward underneath:
-feedback, admissible commands, flags and facts (``python -m tools.compare_engines`` compares them
-game by game). An engine is an object like any other: it shares nothing that changes, so any
-number may be open, on any thread, and its state is plain data.
+The state is the set of facts that are true. ``_possible`` says which commands a state accepts, and
+one method per action says what changes and what the game answers. Feedback, admissible commands,
+flags and facts are word for word those of stock TextWorld (``python -m tools.compare_engines``
+compares them game by game). An engine shares nothing that changes, so any number may be open, on
+any thread, and its state is plain data.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from bisect import insort
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rpms.envs.alfworld.pddl import Atom, PddlError, read_domain, read_problem
-from rpms.envs.alfworld.texts import (
-    Arguments,
-    Context,
-    Entity,
-    FactBase,
-    Reference,
-    Signature,
-    Text,
-    TypeTable,
-    Writer,
-    parse_grammar,
-)  # fmt: skip
-from rpms.envs.alfworld.world import Ground, Operator, Row, State
+from rpms.envs.alfworld.game_file import ABILITY, GameFile, Row
 from rpms.envs.base import NOTHING_HAPPENS
-from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-
-_ADVICE = "fetch or generate the game again"
-_SPELLED = (("_minus_", "-"), ("_plus_", "+"), ("_dot_", "."), ("_comma_", ","))
-_INTRO: Text = (Reference("intro"),)
-_NOWHERE = Context({}, {})
-# A fact of the rules, and what the texts know of it: the two part where a condition was not met.
-_TRUE, _TOLD, _DENIED = 1, 2, 4
+from rpms.vocabulary.errors import EnvironmentFault
 
 Snapshot = dict[str, Any]
-_Key = tuple[int, Row]
-"""An operator: the number of its plan, and its objects."""
+_Choice = tuple[Callable[..., str], Row]
+"""An action and the things it is done to."""
 
+_CHANGING = (
+    "atlocation", "inreceptacle", "objectatlocation", "holds", "holdsany", "opened", "checked",
+    "isclean", "ishot", "iscool", "ison", "istoggled", "issliced",
+)  # fmt: skip
+_KNIVES = ("knifetype", "butterknifetype")
+_VERBS = {"isclean": "clean", "ishot": "heat", "iscool": "cool"}
+_OPPOSITES = {"ishot": "iscool", "iscool": "ishot"}
+# The first line whose facts are all true of a thing describes it.
+_DESCRIPTIONS = (
+    ("This is a hot and clean sliced {}.", "isclean", "ishot", "issliced"),
+    ("This is a cool and clean sliced {}.", "isclean", "iscool", "issliced"),
+    ("This is a clean sliced {}.", "isclean", "issliced"),
+    ("This is a hot sliced {}.", "ishot", "issliced"),
+    ("This is a cool sliced {}.", "iscool", "issliced"),
+    ("This is a hot and clean {}.", "isclean", "ishot"),
+    ("This is a cool and clean {}.", "isclean", "iscool"),
+    ("This is a hot {}.", "ishot"),
+    ("This is a clean {}.", "isclean"),
+    ("This is a cold {}.", "iscool"),
+    ("This {} is on.", "toggleable", "istoggled"),
+    ("This is a sliced {}.", "sliceable", "issliced"),
+    ("There's nothing special about {}.",),
+)
 
-class _Choice(NamedTuple):
-    """An operator, and the game's words for asking for it."""
-
-    operator: Operator
-    command: str
-
-
-class Game:
-    """A game file, parsed; never changed after that, so any number of engines may share it.
-
-    Raises:
-        RpmsError: the file is missing, damaged, no ALFWorld game, or uses something that this
-            engine does not know.
-    """
-
-    def __init__(self, path: Path) -> None:
-        data, self.mark = _read_json(path)
-        self.path = path
-        self.texts: str = data["grammar"]
-        steps = data.get("walkthrough")
-        self.walkthrough = [str(step) for step in steps] if isinstance(steps, list) else None
-        try:
-            try:
-                self.grammar = parse_grammar(self.texts)
-            except ValueError as error:
-                reason = " ".join(str(error).split())
-                raise ValueError(f"the grammar does not parse ({reason[:160]})") from error
-            self.rules = _read_rules(data["pddl_domain"], data["pddl_problem"])
-            domain = self.rules.domain
-            if "intro" not in self.grammar.rules:
-                raise ValueError("the grammar has no rule 'intro'")
-            for action in domain.actions:
-                if action.name not in self.grammar.actions:
-                    raise ValueError(f"the grammar has no words for the action {action.name}")
-        except ValueError as error:
-            raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
-        self._names = list(self.rules.problem.objects)
-        self._numbers = {name: at for at, name in enumerate(self._names)}
-        self.types = TypeTable(domain.types)
-        self._parameters = {
-            action.name: [(name.strip("?"), kind) for name, kind in action.parameters]
-            for action in domain.actions
-        }
-        self.start: dict[Signature, list[Arguments]] = {}
-        for atom in self.rules.problem.init:
-            signature, row = self.typed(atom)
-            insort(self.start.setdefault(signature, []), row)
-        things = dict(thing for rows in self.start.values() for row in rows for thing in row)
-        names = display_names(things)
-        self.entities = {name: Entity(name, kind, names[name]) for name, kind in things.items()}
-        self.names = {name: printed.strip() for name, printed in names.items()}
-        self.fact = lru_cache(maxsize=None)(self._fact)  # most facts stay true at every step
-
-    def typed(self, atom: Atom) -> tuple[Signature, Arguments]:
-        """A fact as TextWorld keeps it, with the declared type of each object."""
-        objects = self.rules.problem.objects
-        row = tuple((name, objects[name]) for name in atom[1])
-        return (atom[0], tuple(kind for _, kind in row)), row
-
-    def _fact(self, predicate: str, row: Arguments) -> Fact:
-        return Fact(predicate, tuple(self.names.get(name, name) for name, _ in row))
-
-    def key(self, atom: Atom) -> str:
-        """A fact in few letters: objects by their place in the problem."""
-        return " ".join([atom[0], *(str(self._numbers[name]) for name in atom[1])])
-
-    def atom(self, key: str) -> Atom:
-        """The fact of a key."""
-        name, *numbers = key.split()
-        return name, tuple(self._names[int(number)] for number in numbers)
-
-    def context(self, action: str, row: Row) -> Context:
-        """The things an operator is about, under the names its texts have for them."""
-        pairs = list(zip(self._parameters[action], row, strict=False))
-        return Context(
-            {hole[0]: self.entities[arg] for hole, arg in pairs},
-            {hole: (arg, hole[1]) for hole, arg in pairs},
-        )
-
-
-def _denial(signature: Signature) -> Signature:
-    """The signature TextWorld keeps a fact under once it has been made false."""
-    return f"not_{signature[0]}", signature[1]
-
-
-def _read_json(path: Path) -> tuple[dict[str, Any], str]:
-    """The file's contents, and a mark by which the same contents can be told again."""
-    try:
-        content = path.read_bytes()
-        data = json.loads(content.decode("utf-8"))
-    except OSError as error:
-        raise RpmsError(f"{path}: cannot read the game ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise RpmsError(f"{path}: not an ALFWorld game: not JSON ({error}); {_ADVICE}") from error
-    if not isinstance(data, dict):
-        raise RpmsError(f"{path}: not an ALFWorld game: no JSON object; {_ADVICE}")
-    for key in ("pddl_domain", "pddl_problem", "grammar"):
-        if not isinstance(data.get(key), str):
-            raise RpmsError(f"{path}: not an ALFWorld game: no text {key!r} in it; {_ADVICE}")
-    return data, hashlib.sha256(content).hexdigest()[:16]
-
-
-def _read_rules(domain: str, problem: str) -> Ground:
-    part = "domain"
-    try:
-        rules = read_domain(domain)
-        part = "problem"
-        return Ground(rules, read_problem(problem, rules))
-    except PddlError as error:
-        raise ValueError(f"its PDDL {part}: {error}") from error
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(f"its PDDL {part} does not parse ({error!r:.160})") from error
-
-
-def display_names(ids: Iterable[str]) -> dict[str, str]:
-    """The names a game prints, such as ``mug 2``, for the ids of one problem.
-
-    Instances are numbered from the last id in alphabetical order to the first, as alfworld does;
-    where it writes no number, it still writes the blank.
-    """
-    kinds = {}
-    for thing in sorted(thing_id.lower() for thing_id in ids):
-        kind, bar, _ = thing.partition("_bar_")
-        kinds[thing] = f"{kind}basin" if bar and "basin" in thing else kind, bool(bar)
-    unnumbered = Counter(kinds.values())
-    names = {}
-    for thing, (kind, numbered) in kinds.items():
-        names[thing] = f"{kind} {unnumbered[kind, True] if numbered else ''}"
-        unnumbered[kind, True] -= numbered
-        for word, sign in _SPELLED:
-            names[thing] = names[thing].replace(word, sign)
-    return names
+_HELP = """Available commands:
+  look:                             look around your current location
+  inventory:                        check your current inventory
+  go to (receptacle):               move to a receptacle
+  open (receptacle):                open a receptacle
+  close (receptacle):               close a receptacle
+  take (object) from (receptacle):  take an object from a receptacle
+  move (object) to (receptacle):  place an object in or on a receptacle
+  examine (something):              examine a receptacle or an object
+  use (object):                     use an object
+  heat (object) with (receptacle):  heat an object using a receptacle
+  clean (object) with (receptacle): clean an object using a receptacle
+  cool (object) with (receptacle):  cool an object using a receptacle
+  slice (object) with (object):     slice an object using a sharp object
+"""
 
 
 class Fact(NamedTuple):
     """One true statement about the game, in the names a player sees."""
 
     predicate: str
-    args: tuple[str, ...]
+    args: Row
 
 
 @dataclass(frozen=True)
@@ -204,140 +84,296 @@ class GameEngine:
     """One running game; ``load`` another to play that instead."""
 
     def __init__(self) -> None:
-        self._game: Game | None = None
-        self._world: State | None = None
-        self._known: dict[_Key, _Choice | None] = {}
-        self._choices: dict[str, _Choice] = {}
-        self._touched: dict[str, int] = {}
+        self._game: GameFile | None = None
+        self._facts: Mapping[str, Set[Row]] | None = None
 
     @property
-    def game(self) -> Game:
-        """The loaded game's rules and words, which never change."""
+    def game(self) -> GameFile:
+        """The loaded game as its file has it."""
         if self._game is None:
             raise EnvironmentFault("no game is loaded; call load() first")
         return self._game
 
-    @property
-    def walkthrough(self) -> list[str] | None:
-        """The solution stored in the game file, if any; nothing is ever planned."""
-        return self.game.walkthrough
-
-    @property
-    def texts(self) -> str:
-        """The source of the game's texts."""
-        return self.game.texts
-
     def load(self, gamefile: str | Path) -> None:
         """Read a game file and make it the current game."""
         self.close()
-        self._game = Game(Path(gamefile))
+        self._game = game = GameFile(Path(gamefile))
+        static = game.start.keys() - set(_CHANGING)
+        self._static = [
+            Fact(name, row) for name in sorted(static) for row in sorted(game.start[name])
+        ]
 
     def reset(self) -> EngineState:
         """Start the loaded game from its beginning."""
         self._begin()
-        with self._describing():
-            return self._observe(self._writer.write(_INTRO, _NOWHERE))
+        banner = "-= Welcome to TextWorld, ALFRED! =-"
+        view = self._view(self.game.locations)
+        return self._observe(f"{banner}\n\n{view}\n\nYour task is to: {self.game.task}")
 
     def step(self, command: str) -> EngineState:
         """Play one command; one that is not admissible changes nothing and says so."""
-        world = self._running()
+        self._running()
         choice = self._choices.get(command.strip())
         if choice is None:
             return replace(self._state, feedback=NOTHING_HAPPENS)
-        operator, game = choice.operator, self.game
-        with self._describing():
-            world.apply(operator)
-            # As TextWorld does it, a fact replaces its own negation, and is replaced by it.
-            for true, atoms in ((True, operator.added), (False, operator.removed)):
-                for signature, row in map(game.typed, atoms):
-                    self._facts.put(_denial(signature) if true else signature, row, False)
-                    self._facts.put(signature if true else _denial(signature), row, True)
-            for atom in (*operator.added, *operator.removed):
-                signature, row = game.typed(atom)
-                self._touched[game.key(atom)] = (
-                    _TRUE * (atom[1] in world.relations[atom[0]].rows)
-                    + _TOLD * self._facts.holds(signature, row)
-                    + _DENIED * self._facts.holds(_denial(signature), row)
-                )
-            feedback = game.grammar.actions[operator.action].feedback
-            context = game.context(operator.action, operator.args)
-            return self._observe(self._writer.write(feedback, context))
+        action, things = choice
+        return self._observe(action(*things))
 
     def facts(self) -> list[Fact]:
         """Report everything true in the current state; for tests and metrics, never the agent."""
         self._running()
-        return [self.game.fact(predicate, row) for predicate, row in self._facts]
+        changing = [
+            Fact(name, row) for name, rows in self._changing.items() for row in sorted(rows)
+        ]
+        return self._static + changing
 
     def snapshot(self) -> Snapshot:
-        """The state as plain data: which game, and every fact that was touched since its start."""
+        """The state as plain data: which game, and in which facts it differs from its start."""
         self._running()
-        return {"game": self.game.mark, "facts": dict(self._touched)}
+        added, removed = {}, {}
+        for name, rows in self._changing.items():
+            start = self.game.start.get(name, frozenset())
+            if rows != start:
+                added[name] = sorted(map(list, rows - start))
+                removed[name] = sorted(map(list, start - rows))
+        return {"game": self.game.mark, "added": added, "removed": removed}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
         """Take the loaded game to where a snapshot of it was taken; nothing is played again."""
-        game, world = self.game, self._begin()
-        if snapshot["game"] != game.mark:
-            raise EnvironmentFault(f"{game.path}: not the game that this episode was begun in")
-        for key, flags in snapshot["facts"].items():
-            name, args = atom = game.atom(key)
-            self._touched[key] = flags
-            world.relations[name].put(args, bool(flags & _TRUE))
-            signature, row = game.typed(atom)
-            self._facts.put(signature, row, bool(flags & _TOLD))
-            self._facts.put(_denial(signature), row, bool(flags & _DENIED))
-        with self._describing():
-            return self._observe("")
+        if snapshot["game"] != self.game.mark:
+            raise EnvironmentFault(f"{self.game.path}: not the game that this episode was begun in")
+        self._begin()
+        for name, rows in snapshot["added"].items():
+            self._changing[name].update(map(tuple, rows))
+        for name, rows in snapshot["removed"].items():
+            self._changing[name].difference_update(map(tuple, rows))
+        return self._observe("")
 
     def close(self) -> None:
         """Let go of the game."""
-        self._game = self._world = None
-        self._known, self._choices = {}, {}
+        self._game = self._facts = None
 
-    def _begin(self) -> State:
-        game = self.game
-        self._world = State(game.rules)
-        self._facts = FactBase(game.types, game.start)
-        self._touched = {}
-        self._writer = Writer(game.grammar, self._facts, game.entities)
-        return self._world
+    def _begin(self) -> None:
+        start = self.game.start
+        names = (*_CHANGING, *(f"not_{name}" for name in _CHANGING))
+        self._changing = {name: set(start.get(name, ())) for name in names}
+        self._facts = {**start, **self._changing}
 
-    def _running(self) -> State:
-        if self._world is None:
+    def _running(self) -> Mapping[str, Set[Row]]:
+        if self._facts is None:
             raise EnvironmentFault(f"{self.game.path}: reset() the game before playing in it")
-        return self._world
-
-    @contextmanager
-    def _describing(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # The texts are data: what goes wrong in them is anyone's guess.
-            self._world = None
-            raise EnvironmentFault(
-                f"{self.game.path}: the grammar cannot describe this state ({error})"
-            ) from error
+        return self._facts
 
     def _observe(self, feedback: str) -> EngineState:
-        world = self._running()
-        choices: dict[str, _Choice] = {}
-        for key in world.applicable():
-            if key not in self._known:
-                self._known[key] = self._choice(key)
-            choice = self._known[key]
-            # The same words may fit several operators; as in TextWorld, the first one answers.
-            if choice is not None:
-                rival = choices.setdefault(choice.command, choice)
-                if choice.operator.order < rival.operator.order:
-                    choices[choice.command] = choice
-        self._choices = choices
-        won = world.won()
-        self._state = EngineState(feedback, tuple(sorted(choices)), won, won)
+        self._choices = self._possible()
+        won = self._won()
+        self._state = EngineState(feedback, tuple(sorted(self._choices)), won, won)
         return self._state
 
-    def _choice(self, key: _Key) -> _Choice | None:
-        """What can be done to certain objects, in words that never change."""
-        operator = self.game.rules.operator(*key)
-        if operator is None:
-            return None
-        template = self.game.grammar.actions[operator.action].command
-        context = self.game.context(operator.action, operator.args)
-        return _Choice(operator, self._writer.write(template, context))
+    # What is so.
+
+    def _true(self, predicate: str, *args: str) -> bool:
+        return args in self._running()[predicate]
+
+    @property
+    def _location(self) -> str:
+        ((_, location),) = self._running()["atlocation"]
+        return location
+
+    @property
+    def _held(self) -> list[str]:
+        return [thing for _, thing in self._running()["holds"]]
+
+    def _inside(self, place: str) -> list[str]:
+        return self._first(self._running()["inreceptacle"], place)
+
+    def _first(self, rows: Iterable[Row], second: str) -> list[str]:
+        """What stands first where this stands second, in the order in which the game lists it."""
+        return sorted((row[0] for row in rows if row[1] == second), key=self.game.order.__getitem__)
+
+    def _won(self) -> bool:
+        game, goal = self.game, self.game.goal
+        if goal.lamp:
+            return any(game.kinds.get(thing) == goal.thing for thing in self._held) and any(
+                game.kinds.get(lamp) == goal.lamp
+                and self._true("toggleable", lamp)
+                and self._true("istoggled", lamp)
+                for place in game.places.get(self._location, ())
+                for lamp in self._inside(place)
+            )
+        return any(
+            sum(self._fits(thing) for thing in self._inside(place)) >= goal.number
+            for place, kind in game.kinds.items()
+            if kind == goal.place
+        )
+
+    def _fits(self, thing: str) -> bool:
+        goal = self.game.goal
+        return self.game.kinds.get(thing) == goal.thing and (
+            not goal.state
+            or (self._true(goal.state, thing) and self._true(ABILITY[goal.state], thing))
+        )
+
+    # What can be done.
+
+    def _possible(self) -> dict[str, _Choice]:
+        """Every command that the game accepts in this state."""
+        game, location, held = self.game, self._location, self._held
+        choices: dict[str, _Choice] = {"look": (self._look, ()), "inventory": (self._inventory, ())}
+        if game.release.dialect == "move":
+            choices["help"] = (self._help, ())
+        for place, target in game.locations.items():
+            if target != location:
+                choices[f"go to {place}"] = (self._go, (place,))
+        for thing in held:
+            choices[f"examine {thing}"] = (self._examine_thing, (thing,))
+            if game.kinds.get(thing) in _KNIVES:
+                for other in self._first(self._running()["objectatlocation"], location):
+                    if self._true("sliceable", other):
+                        choices[f"slice {other} with {thing}"] = (self._slice, (other, thing))
+        for place in game.places.get(location, ()):
+            choices |= self._possible_at(place, held)
+        return choices
+
+    def _possible_at(self, place: str, held: list[str]) -> dict[str, _Choice]:
+        game = self.game
+        choices: dict[str, _Choice] = {f"examine {place}": (self._examine_place, (place,))}
+        openable, opened = self._true("openable", place), self._true("opened", place)
+        accessible = opened or not openable
+        if openable:
+            verb, action = ("close", self._close) if opened else ("open", self._open)
+            choices[f"{verb} {place}"] = (action, (place,))
+        for thing in self._inside(place):
+            if self._true("toggleable", thing):
+                choices[f"use {thing}"] = (self._use, (thing,))
+            if accessible and not held and self._true("pickupable", thing):
+                choices[f"take {thing} from {place}"] = (self._take, (thing, place))
+        for thing in held:
+            if accessible and game.accepts(place, thing):
+                moved = game.release.dialect == "move"
+                words = f"move {thing} to {place}" if moved else f"put {thing} in/on {place}"
+                choices[words] = (self._put, (thing, place))
+            for state, verb in _VERBS.items():
+                able = self._true(ABILITY[state], thing)
+                if able and game.kinds.get(place) in game.devices(state):
+                    choices[f"{verb} {thing} with {place}"] = (self._treat, (state, thing, place))
+        return choices
+
+    # What it does.
+
+    def _change(self, added: Iterable[Row], removed: Iterable[Row] = ()) -> None:
+        """Make facts true, then others false; TextWorld remembers what it was told is false."""
+        for predicate, *args in added:
+            self._changing[predicate].add(tuple(args))
+            self._changing[f"not_{predicate}"].discard(tuple(args))
+        for predicate, *args in removed:
+            self._changing[predicate].discard(tuple(args))
+            self._changing[f"not_{predicate}"].add(tuple(args))
+
+    def _look(self) -> str:
+        self._change([("checked", self._location)])
+        return self._view([])  # The room is listed at the start of a game and never again.
+
+    def _inventory(self) -> str:
+        self._change([("checked", self.game.agent)])
+        held = self._held
+        return f"You are carrying: {_listed(held)}." if held else "You are not carrying anything."
+
+    def _help(self) -> str:
+        self._change([("checked", self.game.agent)])
+        return _HELP
+
+    def _examine_place(self, place: str) -> str:
+        self._change([("checked", place)])
+        return self._contents(place)
+
+    def _examine_thing(self, thing: str) -> str:
+        self._change([("checked", thing)])
+        if self._true("isreceptacleobject", thing):
+            inside = self._first(self._running()["inreceptacleobject"], thing)
+            return f"This is a normal {thing}. In it, you see {_listed(inside)}."
+        return next(
+            text.format(thing)
+            for text, *facts in _DESCRIPTIONS
+            if all(self._true(fact, thing) for fact in facts)
+        )
+
+    def _go(self, place: str) -> str:
+        agent, origin, target = self.game.agent, self._location, self.game.locations[place]
+        self._change([("atlocation", agent, target)], [("atlocation", agent, origin)])
+        name = place if self.game.release.dialect == "move" else target
+        return f"You arrive at {name}. {self._contents(place)}"
+
+    def _open(self, place: str) -> str:
+        self._change([("opened", place), ("checked", place)])
+        return f"You open the {place}. {self._contents(place)}"
+
+    def _close(self, place: str) -> str:
+        self._change([], [("opened", place)])
+        return f"You close the {place}."
+
+    def _take(self, thing: str, place: str) -> str:
+        agent, location = self.game.agent, self._location
+        removed = [("inreceptacle", thing, place)]
+        if self.game.can_be_at(thing, location):
+            removed.append(("objectatlocation", thing, location))
+        self._change([("holds", agent, thing), ("holdsany", agent)], removed)
+        return f"You pick up the {thing} from the {place}."
+
+    def _put(self, thing: str, place: str) -> str:
+        agent, location = self.game.agent, self._location
+        self._change(
+            [("inreceptacle", thing, place), ("objectatlocation", thing, location)],
+            [("holds", agent, thing), ("holdsany", agent)],
+        )
+        if self.game.release.dialect == "move":
+            return f"You move the {thing} to the {place}."
+        return f"You put the {thing} in/on the {place}."
+
+    def _treat(self, state: str, thing: str, place: str) -> str:
+        opposite = _OPPOSITES.get(state, "")
+        ends = bool(opposite) and self.game.can_become(thing, opposite)
+        self._change([(state, thing)], [(opposite, thing)] if ends else [])
+        return f"You {_VERBS[state]} the {thing} using the {place}."
+
+    def _use(self, thing: str) -> str:
+        # A lamp goes on or off, but TextWorld is told both and believes the last: never ison.
+        self._change([("istoggled", thing)], [("ison", thing)])
+        return f"You turn on the {thing}."
+
+    def _slice(self, thing: str, knife: str) -> str:
+        self._change([("issliced", thing)])
+        return f"You sliced the {thing} with the {knife}."
+
+    # What it looks like.
+
+    def _view(self, room: Iterable[str]) -> str:
+        location = self._location
+        places = self.game.places.get(location)
+        if not places:
+            seen = _listed(room)
+            return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
+        # A thing counts as beside a place that it was taken from, once for every such place.
+        things = [
+            thing
+            for thing in self._first(self._running()["objectatlocation"], location)
+            for place in places
+            if self._true("not_inreceptacle", thing, place)
+        ]
+        return f"You are facing the {_joined(places)}. Next to it, you see {_listed(things)}."
+
+    def _contents(self, place: str) -> str:
+        if not self._true("openable", place):
+            return f"On the {place}, you see {_listed(self._inside(place))}."
+        if not self._true("opened", place):
+            return f"The {place} is closed."
+        return f"The {place} is open. In it, you see {_listed(self._inside(place))}."
+
+
+def _listed(things: Iterable[str]) -> str:
+    return _joined([f"a {thing}" for thing in things]) or "nothing"
+
+
+def _joined(words: list[str]) -> str:
+    """Words as TextWorld enumerates them, with a comma also before the ``and`` of two."""
+    return ", and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from rpms.envs.alfworld import alfworld_package as package
-from rpms.envs.alfworld.engine import display_names
+from rpms.envs.alfworld.game_file import display_names
 from rpms.vocabulary.files import YAML_LOADER
 
 T = TypeVar("T")

@@ -29,14 +29,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from rpms.envs.alfworld.engine import Fact, Game
-from rpms.envs.alfworld.pddl import Action, Literal
+from rpms.envs.alfworld.engine import Fact
+from rpms.envs.alfworld.game_file import GameFile, Release
 from rpms.vocabulary.belief import Belief, empty_belief
 
 _STATES = {"ishot": "hot", "iscool": "cool", "isclean": "clean", "issliced": "sliced",
            "istoggled": "on"}  # fmt: skip
-_TEMPLATE = re.compile(r'action\s+([\w/-]+)\s*\{\s*template\s*::\s*"([^"]+)"')
 
 Rows = Mapping[str, set[tuple[str, ...]]]
 
@@ -126,71 +126,121 @@ def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     return wrong
 
 
+class _Literal(NamedTuple):
+    """A fact that has to be true, or (negated) must not; arguments may be ?variables."""
+
+    predicate: str
+    args: tuple[str, ...]
+    negated: bool
+
+    def __str__(self) -> str:
+        """As the audit prints it."""
+        return f"{'not ' if self.negated else ''}{self.predicate}({', '.join(self.args)})"
+
+
+class _Precondition(NamedTuple):
+    """An action's words, what it demands, and several things of which it demands one."""
+
+    action: str
+    command: re.Pattern[str]
+    demands: tuple[_Literal, ...]
+    choice: tuple[_Literal, ...]
+
+
 def preconditions(
-    commands: Iterable[str], game: Game, facts: Iterable[Fact]
+    commands: Iterable[str], game: GameFile, facts: Iterable[Fact]
 ) -> list[dict[str, bool] | None]:
     """Each part of the precondition of each command, and whether it holds now.
 
     Where several actions answer to the same words, one of them must be possible as a whole. None
     for words that no action answers to.
     """
-    rows, templates = _by_predicate(facts), _templates(game.texts)
-    kinds = {entity.name.strip(): entity.type for entity in game.entities.values()}
+    rows = _by_predicate(facts)
     demanded: list[dict[str, bool] | None] = []
     for command in commands:
-        ways = []
-        for action in game.rules.domain.actions:
-            template = templates.get(action.name)
-            if template and (named := template.fullmatch(command)):
-                holes = {f"?{hole}": value for hole, value in named.groupdict().items()}
-                ways.append((action, _parts(action, holes, game, kinds, rows)))
+        ways = [
+            (rule.action, _parts(rule, words.groupdict(), game, rows))
+            for rule in _preconditions(game.release)
+            if (words := rule.command.fullmatch(command))
+        ]
         if len(ways) > 1:
-            label = " | ".join(sorted(action.name for action, _ in ways))
+            label = " | ".join(sorted(action for action, _ in ways))
             demanded.append({label: any(all(parts.values()) for _, parts in ways)})
         else:
             demanded.append(ways[0][1] if ways else None)
     return demanded
 
 
-@lru_cache(maxsize=8)
-def _templates(grammar: str) -> dict[str, re.Pattern[str]]:
-    """The command of every action, as a pattern with its variables."""
-    patterns = {}
-    for name, template in _TEMPLATE.findall(grammar):
-        plain = re.sub(r"\[\{(\w+)\.name[^]]*\]", r"{\1}", template)
-        blanks = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(plain))
-        patterns[name.lower()] = re.compile(blanks)
-    return patterns
+@lru_cache(maxsize=4)
+def _preconditions(release: Release) -> tuple[_Precondition, ...]:
+    """The preconditions of alfworld's PDDL domain."""
+    at_place = "atlocation(?a, ?l) receptacleatlocation(?r, ?l)"
+    accessible = "not openable(?r) opened(?r)"
+    washers = [f"receptacletype(?r, {kind})" for kind in release.washers]
+    washer, either = (washers[0], "") if len(washers) == 1 else ("", " ".join(washers))
+    knives = "objecttype(?ko, knifetype) objecttype(?ko, butterknifetype)"
+    put = "move {o} to {r}" if release.dialect == "move" else "put {o} in/on {r}"
+    table = (
+        ("look", "look", "atlocation(?a, ?l)", ""),
+        ("inventory", "inventory", "", ""),
+        ("examinereceptacle", "examine {r}", at_place, ""),
+        ("examineobject", "examine {o}", "holds(?a, ?o)", ""),
+        ("gotolocation", "go to {r}",
+         "atlocation(?a, ?lstart) receptacleatlocation(?r, ?lend)", ""),
+        ("openobject", "open {r}", f"openable(?r) {at_place} not opened(?r)", ""),
+        ("closeobject", "close {r}", f"openable(?r) {at_place} opened(?r)", ""),
+        ("pickupobject", "take {o} from {r}",
+         f"pickupable(?o) {at_place} inreceptacle(?o, ?r) not holdsany(?a)", accessible),
+        ("putobject", put,
+         f"holds(?a, ?o) {at_place} objecttype(?o, ?ot) receptacletype(?r, ?rt)"
+         " cancontain(?rt, ?ot)", accessible),
+        ("cleanobject", "clean {o} with {r}",
+         f"cleanable(?o) {washer} {at_place} holds(?a, ?o)", either),
+        ("heatobject", "heat {o} with {r}",
+         f"heatable(?o) receptacletype(?r, microwavetype) {at_place} holds(?a, ?o)", ""),
+        ("coolobject", "cool {o} with {r}",
+         f"coolable(?o) receptacletype(?r, fridgetype) {at_place} holds(?a, ?o)", ""),
+        ("toggleobject", "use {o}", f"toggleable(?o) {at_place} inreceptacle(?o, ?r)", ""),
+        ("sliceobject", "slice {co} with {ko}",
+         "sliceable(?co) atlocation(?a, ?l) objectatlocation(?co, ?l) holds(?a, ?ko)", knives),
+        *([("help", "help", "", "")] if release.dialect == "move" else []),
+    )  # fmt: skip
+    return tuple(
+        _Precondition(
+            action,
+            re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>.+?)", words)),
+            _literals(demands),
+            _literals(choice),
+        )
+        for action, words, demands, choice in table
+    )
+
+
+def _literals(text: str) -> tuple[_Literal, ...]:
+    found = re.findall(r"(not )?(\w+)\(([^)]*)\)", text)
+    return tuple(_Literal(name, tuple(args.split(", ")), bool(no)) for no, name, args in found)
 
 
 def _parts(
-    action: Action, holes: Mapping[str, str], game: Game, kinds: Mapping[str, str], rows: Rows
+    rule: _Precondition, words: Mapping[str, str], game: GameFile, rows: Rows
 ) -> dict[str, bool]:
-    domain, types = game.rules.domain, dict(action.parameters)
-    parts = {
-        f"{name} is a {types[name]}": domain.is_a(kinds.get(value, ""), types[name])
-        for name, value in holes.items()
-    }
-    literals = [clause.literals for clause in action.clauses]
-    common = [literal for literal in literals[0] if all(literal in other for other in literals)]
-    values = _bind(common, holes, rows)
-    parts |= {_text(literal): _holds(literal, values, rows) for literal in common}
-    choices = []
-    for clause in action.clauses:
-        rest = [literal for literal in clause.literals if literal not in common]
-        inner = _bind(rest, values, rows)
-        typed = all(
-            domain.is_a(kinds.get(inner.get(name, ""), ""), kind) for name, kind in clause.variables
-        )
-        choices.append((rest, typed and all(_holds(literal, inner, rows) for literal in rest)))
-    if any(rest for rest, _ in choices):
-        label = " or ".join(" and ".join(_text(literal) for literal in rest) for rest, _ in choices)
-        parts[label] = any(holds for _, holds in choices)
-    parts["it changes something"] = _changes(action, common, values)
+    parts = {}
+    for name, value in words.items():
+        if name == "r":
+            parts["?r is a receptacle"] = game.types.get(value) == "receptacle"
+        else:
+            parts[f"?{name} is a object"] = value in game.types  # PDDL calls everything an object
+    values = _bind(rule.demands, {f"?{name}": value for name, value in words.items()}, rows)
+    parts |= {str(literal): _holds(literal, values, rows) for literal in rule.demands}
+    if rule.choice:
+        label = " or ".join(map(str, rule.choice))
+        parts[label] = any(_holds(literal, values, rows) for literal in rule.choice)
+    # Games leave out what changes nothing, such as going where one is.
+    parts["it changes something"] = values.get("?lstart", "") != values.get("?lend", "?")
     return parts
 
 
-def _bind(literals: Sequence[Literal], known: Mapping[str, str], rows: Rows) -> dict[str, str]:
+def _bind(literals: Sequence[_Literal], known: Mapping[str, str], rows: Rows) -> dict[str, str]:
     """Values for further variables, where the facts leave only one."""
     values = dict(known)
     for _ in literals:
@@ -202,7 +252,7 @@ def _bind(literals: Sequence[Literal], known: Mapping[str, str], rows: Rows) -> 
     return values
 
 
-def _fitting(literal: Literal, values: Mapping[str, str], rows: Rows) -> list[tuple[str, ...]]:
+def _fitting(literal: _Literal, values: Mapping[str, str], rows: Rows) -> list[tuple[str, ...]]:
     pattern = [values.get(arg, "" if arg.startswith("?") else arg) for arg in literal.args]
     return [
         row
@@ -211,22 +261,5 @@ def _fitting(literal: Literal, values: Mapping[str, str], rows: Rows) -> list[tu
     ]
 
 
-def _holds(literal: Literal, values: Mapping[str, str], rows: Rows) -> bool:
+def _holds(literal: _Literal, values: Mapping[str, str], rows: Rows) -> bool:
     return bool(_fitting(literal, values, rows)) != literal.negated
-
-
-def _changes(action: Action, common: Sequence[Literal], values: Mapping[str, str]) -> bool:
-    """Games leave out what changes nothing, such as going where one is."""
-
-    def atom(literal: Literal) -> tuple[str, ...]:
-        return (literal.predicate, *(values.get(arg, arg) for arg in literal.args))
-
-    needed = {atom(literal) for literal in common if not literal.negated}
-    added = {atom(e.literal) for e in action.effects if not e.literal.negated}
-    removed = {atom(e.literal) for e in action.effects if e.literal.negated}
-    conditional = any(effect.condition for effect in action.effects)
-    return conditional or bool(added - needed or removed - added)
-
-
-def _text(literal: Literal) -> str:
-    return f"{'not ' if literal.negated else ''}{literal.predicate}({', '.join(literal.args)})"

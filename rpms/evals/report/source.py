@@ -9,14 +9,9 @@ from rpms.envs import get_environment
 from rpms.evals.joined_runs import named_parts
 from rpms.evals.records import Manifest
 from rpms.evals.run_folder import Run
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.safe_text import redact
-
-LETTERS = {
-    "A": "A baseline", "S": "S state", "B": "B rules", "C": "C memory", "D": "D full",
-    "E": "E policy",
-}  # fmt: skip
 
 
 def source_of(run: Run) -> str:
@@ -41,8 +36,8 @@ def source_of(run: Run) -> str:
 
 
 def names(condition: str) -> str:
-    """``B`` -> ``B rules``; any other label speaks for itself, as ``B+verify`` does."""
-    return LETTERS.get(condition, condition)
+    """The condition with its title."""
+    return condition_title(condition)
 
 
 def short_type(run: Run, kind: str) -> str:

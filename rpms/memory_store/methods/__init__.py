@@ -9,7 +9,7 @@ from rpms.memory_store.methods.registry import (
     file_of,
     find_method,
 )
-from rpms.memory_store.methods.writing import Writer, as_writer, can_write
+from rpms.memory_store.methods.writing import Writer, can_write
 
 __all__ = [
     "METHODS",
@@ -20,7 +20,6 @@ __all__ = [
     "RecallRequest",
     "Writer",
     "after_trial",
-    "as_writer",
     "can_write",
     "check_memory",
     "check_trials",

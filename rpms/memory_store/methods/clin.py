@@ -46,7 +46,7 @@ class Clin(NoteMethod):
         """The latest memory of this task, in the order it was written."""
         if request.context.memory_control == "empty":
             return []
-        trials = request.carried.get("trials", [])
+        trials = request.cross_trial_memory.get("trials", [])
         if trials and trials[-1]["abstractions"]:
             notes = [_note(number, text) for number, text in enumerate(trials[-1]["abstractions"])]
             return [candidate(note, request, here=True) for note in notes]
@@ -78,10 +78,10 @@ class Clin(NoteMethod):
         return Learned(notes, unread)
 
     async def carry(
-        self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
+        self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
         """The memory is written anew after every trial, won or lost."""
-        trials = list(carried.get("trials", []))
+        trials = list(cross_trial_memory.get("trials", []))
         score = record.get("score", float(record["success"]))
         prompt = writing_prompt(
             "clin.j2", episode=transcript(record), won=record["success"], score=score,
@@ -90,7 +90,7 @@ class Clin(NoteMethod):
         texts, formless = read_abstractions(await ask(prompt))
         trials.append({"task": record["goal"], "won": record["success"], "score": score,
                        "abstractions": texts})  # fmt: skip
-        return {"trials": trials[-LAST:], "unread": carried.get("unread", 0) + formless}
+        return {"trials": trials[-LAST:], "unread": cross_trial_memory.get("unread", 0) + formless}
 
 
 def _note(number: int, text: str, kind: str = "") -> Note:

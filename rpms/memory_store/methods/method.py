@@ -33,7 +33,7 @@ class RecallRequest(NamedTuple):
         env: the world.
         now: goal, sub-goal, belief, and what may be known of the rules.
         context: the run's settings: which memory file, theta, k.
-        carried: what earlier trials of this very task left behind; empty in the first.
+        cross_trial_memory: what earlier trials of this very task left behind; empty in the first.
         store: the deployment's store, where there is one.
         begun: whether the episode has had a step.
     """
@@ -41,7 +41,7 @@ class RecallRequest(NamedTuple):
     env: str
     now: GroundingContext
     context: RunContext
-    carried: Mapping[str, Any] = {}
+    cross_trial_memory: Mapping[str, Any] = {}
     store: BaseStore | None = None
     begun: bool = False
 
@@ -131,7 +131,7 @@ class MemoryMethod(ABC):
         )
 
     async def carry(
-        self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
+        self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
         """What goes on to the next trial of this task, as plain data; nothing for a frozen one.
 

@@ -43,7 +43,7 @@ class Reflexion(NoteMethod):
         """The newest first, so that an old one goes first for want of room."""
         if request.context.memory_control == "empty":
             return []
-        plans = request.carried.get("reflections", [])[-LAST:]
+        plans = request.cross_trial_memory.get("reflections", [])[-LAST:]
         return [
             candidate(
                 Note(id=f"reflection_{number}", kind="reflection", text=text), request, here=True
@@ -56,10 +56,13 @@ class Reflexion(NoteMethod):
         raise RpmsError(_NOT_FROZEN)
 
     async def carry(
-        self, carried: Mapping[str, Any], record: EpisodeRecord, ask: Ask
+        self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
         """One more reflection after a loss; a won task needs none."""
-        plans, unread = list(carried.get("reflections", [])), carried.get("unread", 0)
+        plans, unread = (
+            list(cross_trial_memory.get("reflections", [])),
+            cross_trial_memory.get("unread", 0),
+        )
         if not record["success"]:
             prompt = writing_prompt("reflexion.j2", episode=transcript(record), plans=plans[-LAST:])
             text = read_plan(await ask(prompt))

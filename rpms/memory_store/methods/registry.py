@@ -120,11 +120,11 @@ def check_trials(env: str, context: RunContext) -> None:
 async def after_trial(
     env: str,
     context: RunContext,
-    carried: Mapping[str, Any],
+    cross_trial_memory: Mapping[str, Any],
     record: EpisodeRecord,
     cache: str = "",
 ) -> dict[str, Any]:
-    """The ``carried`` of the next trial, as JSON data; empty for a method that carries nothing.
+    """The ``cross_trial_memory`` of the next trial, as JSON data; empty for a frozen method.
 
     The model that writes is opened here, and what goes wrong with it is raised. What its texts
     cost, over all trials of the task so far, stands under ``spent``.
@@ -142,11 +142,11 @@ async def after_trial(
         else {}
     )
     if not method.needs_model:
-        following = await method.carry(carried, record, _nobody, **rules)
+        following = await method.carry(cross_trial_memory, record, _nobody, **rules)
         return {**following, "method": method.name}
     writer = Writer(env, context, method.name, cache)
-    following = await method.carry(carried, record, writer, **rules)
-    before = carried.get("spent", {})
+    following = await method.carry(cross_trial_memory, record, writer, **rules)
+    before = cross_trial_memory.get("spent", {})
     spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
     return {**following, "method": method.name, "spent": spent}
 

@@ -25,7 +25,6 @@ from rpms.memory_store import (
     MemoryIndex,
     controlled,
     load_from_store,
-    load_index,
     merge_entries,
     parse_entry,
     read_snapshot,
@@ -41,7 +40,7 @@ from rpms.memory_store.methods.method import (
     PrintedRules,
     RecallRequest,
 )
-from rpms.memory_store.stores import read_shelves, store_version
+from rpms.memory_store.stores import store_version
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.wording import statement
@@ -49,7 +48,6 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
-from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -60,8 +58,6 @@ Controlled = tuple[Control, int]
 AS_LEARNED: Controlled = ("none", 0)
 # Which kinds of things belong together, by name, so that it can be told from another such table.
 Categories = tuple[tuple[str, tuple[str, ...]], ...]
-# A store's memory of a world, by its version.
-Saved = tuple[BaseStore, str, str, Controlled, Categories]
 # What is said first; the last is the first to go where there is no room.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
@@ -99,7 +95,7 @@ class RpmsMemory(MemoryMethod):
 
     def _indexes(self, request: RecallRequest) -> list[MemoryIndex]:
         frozen = find_memory(request)
-        if not (entries := request.carried.get("entries")):
+        if not (entries := request.cross_trial_memory.get("entries")):
             return [frozen]
         known = _categories(request.now.manual)
         return [_carried(request.env, json.dumps(entries), known), frozen]
@@ -121,13 +117,13 @@ class RpmsMemory(MemoryMethod):
 
     async def carry(
         self,
-        carried: Mapping[str, Any],
+        cross_trial_memory: Mapping[str, Any],
         record: EpisodeRecord,
         ask: Ask,
         manual: Manual | None = None,
     ) -> dict[str, Any]:
         """What this task's trials taught so far, beside the frozen memory."""
-        known = [parse_entry(entry) for entry in carried.get("entries", [])]
+        known = [parse_entry(entry) for entry in cross_trial_memory.get("entries", [])]
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*known, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
@@ -149,7 +145,7 @@ def says_something(entry: Entry) -> bool:
 
 def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
     """Where to look for what is not seen yet, and every candidate, best first within its type."""
-    if context.memory_types == "all":
+    if context.prompt_style == "ours":  # the paper has no such memories
         yield from where_to_look(index, now)
     for entry, score, count, _ in retrieve(index, now, context):
         advice, not_groundable = ground(entry, now)
@@ -372,8 +368,7 @@ def find_memory(request: RecallRequest) -> MemoryIndex:
         if not request.begun or env not in known:
             known[env] = store_version(store, env)
         if known[env]:
-            saved = (store, env, known[env], _spoiled(control), _categories(now.manual))
-            return _search(saved, now.gamma, context.theta)
+            return _load(store, env, known[env], _spoiled(control), _categories(now.manual))
     return open_memory(env, context.memory_file, control, now.manual)
 
 
@@ -393,7 +388,7 @@ def open_memory(
 
 @lru_cache(maxsize=64)
 def _categories(manual: Manual) -> Categories:
-    """Manuals that differ elsewhere share an index: a large memory takes long to load."""
+    """Manuals that differ elsewhere share an index."""
     return tuple((name, tuple(kinds)) for name, kinds in manual.domain.categories.items())
 
 
@@ -406,29 +401,15 @@ def _spoiled(control: Controlled) -> Controlled:
 def _load(
     source: Path | BaseStore, env: str, _version: object, control: Controlled, kinds: Categories
 ) -> MemoryIndex:
-    categories, keys = dict(kinds), get_environment(env).keys
     if isinstance(source, BaseStore):
         entries = load_from_store(source, env)
-    elif control == AS_LEARNED:
-        return load_index(source, env, categories, keys)
     else:
         _, entries = read_snapshot(source, env)
-    return MemoryIndex.of(controlled(entries, *control), categories, keys)
-
-
-@lru_cache(maxsize=256)
-def _search(saved: Saved, goal: GoalSignature, theta: float) -> MemoryIndex:
-    """What a store has for a goal; all of it, to be spoiled or where it lies without order."""
-    store, env, _, control, kinds = saved
-    if control != AS_LEARNED or not (shelves := read_shelves(store, env)):
-        return _load(*saved)
-    keys, near = get_environment(env).keys, MemoryIndex(dict(kinds)).nearness
-    on = [s for s in shelves if not s.goal or near(goal, keys.goal(s.goal)) * s.weight >= theta]
-    return MemoryIndex.of(load_from_store(store, env, on), dict(kinds), keys)
+    return MemoryIndex(controlled(entries, *control), dict(kinds), get_environment(env).keys)
 
 
 @lru_cache(maxsize=64)
 def _carried(env: str, entries: str, kinds: Categories) -> MemoryIndex:
     """What earlier trials of a task taught, as an index; the same at every step of the next."""
     parsed = [parse_entry(entry) for entry in json.loads(entries)]
-    return MemoryIndex.of(parsed, dict(kinds), get_environment(env).keys)
+    return MemoryIndex(parsed, dict(kinds), get_environment(env).keys)

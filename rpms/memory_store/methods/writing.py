@@ -1,4 +1,4 @@
-"""Having a memory's texts written by the run's model or another, and the prompts for that."""
+"""Having a memory's texts written by the run's model, and the prompts for that."""
 
 from __future__ import annotations
 
@@ -37,13 +37,8 @@ def refuse_mute(model: str, method: str) -> None:
     if not can_write(model):
         raise RpmsError(
             f"memory method '{method}' has its texts written by a model, and '{model}' writes "
-            "none; give --writer PROVIDER:NAME, or --model"
+            "none; give --model PROVIDER:NAME"
         )
-
-
-def as_writer(context: RunContext) -> RunContext:
-    """The run's settings with the model that writes in place of the one that plays."""
-    return context.with_(model=context.writer or context.model)
 
 
 class Writer:
@@ -51,12 +46,11 @@ class Writer:
 
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
-        context = as_writer(context)
         refuse_mute(context.model, method)
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self.chat = open_chat(env, free, cache)
-        self._call_s, self._patience_s = call_s(context), context.retry_deadline_s
+        self._call_s = call_s(context)
         self.replies = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 
@@ -64,9 +58,7 @@ class Writer:
         """One reply; tried again as the agent's own calls are, then raised."""
         prompt: Any = messages  # LangChain takes them as plain data
         try:
-            message = await retried(
-                lambda: self.chat.ainvoke(prompt), self._call_s, self._patience_s
-            )
+            message = await retried(lambda: self.chat.ainvoke(prompt), self._call_s)
         except Exception as error:  # every client raises its own kinds
             raise ModelFault(fault_line(error)) from error
         self.replies += 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect, domain, grammar
 from rpms.envs.alfworld.engine import NOTHING_HAPPENS, EngineState, GameEngine
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
@@ -49,7 +51,7 @@ def test_an_inadmissible_command_changes_nothing(game: Path, engine: GameEngine)
     assert state.feedback == NOTHING_HAPPENS
     assert state.admissible_commands == start.admissible_commands
     assert engine.facts() == before
-    assert engine.snapshot()["facts"] == {}
+    assert engine.snapshot()["added"] == {}
 
 
 def test_misuse_is_a_fault_not_a_crash(game: Path, engine: GameEngine) -> None:
@@ -111,7 +113,7 @@ def test_a_snapshot_is_small_plain_data_that_brings_a_game_back(
         assert wander(engine, state, 25, "on") == wander(other, restored, 25, "on")
         # A reset forgets it again.
         assert other.reset() == engine.reset()
-        assert other.snapshot()["facts"] == {}
+        assert other.snapshot()["added"] == {}
 
 
 def test_a_snapshot_of_another_game_is_refused(official_games: list[Path]) -> None:
@@ -122,6 +124,95 @@ def test_a_snapshot_of_another_game_is_refused(official_games: list[Path]) -> No
     engine.load(official_games[-1])
     with pytest.raises(EnvironmentFault, match="not the game"):
         engine.restore(taken)
+
+
+HOME = """(define (problem small) (:domain alfred)
+ (:objects agent1 - agent  middle_bar_1 sink_bar_1 door_bar_1 - location
+  AppleType KnifeType MugType DeskLampType - otype
+  FridgeType MicrowaveType SinkBasinType CounterTopType - rtype
+  Apple_bar_1 Knife_bar_1 Mug_bar_1 DeskLamp_bar_1 - object
+  Fridge_bar_1 Microwave_bar_1 Sink_bar_1_bar_SinkBasin CounterTop_bar_1 - receptacle)
+ (:init (atLocation agent1 middle_bar_1)
+  (receptacleAtLocation Fridge_bar_1 door_bar_1) (receptacleType Fridge_bar_1 FridgeType)
+  (receptacleAtLocation Microwave_bar_1 door_bar_1) (receptacleType Microwave_bar_1 MicrowaveType)
+  (receptacleAtLocation Sink_bar_1_bar_SinkBasin sink_bar_1)
+  (receptacleType Sink_bar_1_bar_SinkBasin SinkBasinType)
+  (receptacleAtLocation CounterTop_bar_1 sink_bar_1)
+  (receptacleType CounterTop_bar_1 CounterTopType)
+  (openable Fridge_bar_1) (openable Microwave_bar_1)
+  (objectType Apple_bar_1 AppleType) (inReceptacle Apple_bar_1 Fridge_bar_1)
+  (objectAtLocation Apple_bar_1 door_bar_1)
+  (pickupable Apple_bar_1) (heatable Apple_bar_1) (coolable Apple_bar_1) (cleanable Apple_bar_1)
+  (sliceable Apple_bar_1) (canContain CounterTopType AppleType) (canContain SinkBasinType AppleType)
+  (objectType Knife_bar_1 KnifeType) (inReceptacle Knife_bar_1 CounterTop_bar_1)
+  (objectAtLocation Knife_bar_1 sink_bar_1) (pickupable Knife_bar_1)
+  (canContain CounterTopType KnifeType)
+  (objectType Mug_bar_1 MugType) (inReceptacle Mug_bar_1 CounterTop_bar_1)
+  (objectAtLocation Mug_bar_1 sink_bar_1) (pickupable Mug_bar_1) (isReceptacleObject Mug_bar_1)
+  (objectType DeskLamp_bar_1 DeskLampType) (inReceptacle DeskLamp_bar_1 CounterTop_bar_1)
+  (objectAtLocation DeskLamp_bar_1 sink_bar_1) (toggleable DeskLamp_bar_1))
+ (:goal (and (exists (?r - receptacle) (exists (?o - object) (and (heatable ?o)
+  (objectType ?o AppleType) (receptacleType ?r CounterTopType) (isHot ?o) (inReceptacle ?o ?r)))))))
+"""
+# Commands and answers in the newer wording; what is not accepted is answered with nothing.
+PLAYED = (
+    ("look", "You are in the middle of a room. Looking quickly around you, you see nothing."),
+    ("open fridge 1", NOTHING_HAPPENS),
+    ("go to fridge 1", "You arrive at fridge 1. The fridge 1 is closed."),
+    ("go to microwave 1", NOTHING_HAPPENS),  # already there
+    ("take apple 1 from fridge 1", NOTHING_HAPPENS),
+    ("open fridge 1", "You open the fridge 1. The fridge 1 is open. In it, you see a apple 1."),
+    ("examine apple 1", NOTHING_HAPPENS),  # not held
+    ("take apple 1 from fridge 1", "You pick up the apple 1 from the fridge 1."),
+    ("inventory", "You are carrying: a apple 1."),
+    ("move apple 1 to fridge 1", NOTHING_HAPPENS),  # it cannot contain apples
+    ("close fridge 1", "You close the fridge 1."),
+    ("cool apple 1 with fridge 1", "You cool the apple 1 using the fridge 1."),
+    ("examine apple 1", "This is a cold apple 1."),
+    ("heat apple 1 with microwave 1", "You heat the apple 1 using the microwave 1."),
+    ("examine apple 1", "This is a hot apple 1."),
+    ("go to sinkbasin 1", "You arrive at sinkbasin 1. On the sinkbasin 1, you see nothing."),
+    ("take mug 1 from countertop 1", NOTHING_HAPPENS),  # one hand
+    ("clean apple 1 with sinkbasin 1", "You clean the apple 1 using the sinkbasin 1."),
+    ("examine apple 1", "This is a hot and clean apple 1."),
+    ("move apple 1 to sinkbasin 1", "You move the apple 1 to the sinkbasin 1."),
+    ("take knife 1 from countertop 1", "You pick up the knife 1 from the countertop 1."),
+    ("slice apple 1 with knife 1", "You sliced the apple 1 with the knife 1."),
+    ("examine knife 1", "There's nothing special about knife 1."),
+    ("move knife 1 to countertop 1", "You move the knife 1 to the countertop 1."),
+    ("take apple 1 from sinkbasin 1", "You pick up the apple 1 from the sinkbasin 1."),
+    ("examine apple 1", "This is a hot and clean sliced apple 1."),
+    ("use desklamp 1", "You turn on the desklamp 1."),
+    ("examine countertop 1",
+     "On the countertop 1, you see a desklamp 1, a knife 1, and a mug 1."),
+    ("move apple 1 to countertop 1", "You move the apple 1 to the countertop 1."),
+    ("look", "You are facing the countertop 1, and sinkbasin 1. Next to it, you see a apple 1."),
+    ("take mug 1 from countertop 1", "You pick up the mug 1 from the countertop 1."),
+    ("examine mug 1", "This is a normal mug 1. In it, you see nothing."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_action_and_its_answer(dialect: Dialect, game: Path, engine: GameEngine) -> None:
+    texts = {"grammar": grammar(dialect), "pddl_domain": domain(dialect)}
+    engine.load(edited(game, pddl_problem=HOME, **texts))
+    engine.reset()
+    for command, answer in PLAYED:
+        won_by = command == "move apple 1 to countertop 1"
+        if dialect == "put":
+            command = re.sub("^move (.*) to ", r"put \1 in/on ", command)
+            answer = re.sub("^You move (.*) to the ", r"You put \1 in/on the ", answer)
+            answer = re.sub(r"^You arrive at (fridge|sinkbasin) 1", "You arrive at LOC", answer)
+        accepted = command in engine.step("nonsense").admissible_commands
+        state = engine.step(command)
+        assert re.sub(r"(?<=arrive at )(door|sink) 1", "LOC", state.feedback) == answer
+        assert accepted == (answer != NOTHING_HAPPENS), command
+        assert not won_by or state.won
+    assert ("help" in state.admissible_commands) == (dialect == "move")
+    assert engine.step("help").feedback.startswith("Available commands:") == (dialect == "move")
+    facts = set(engine.facts())
+    assert {("issliced", ("apple 1",)), ("not_iscool", ("apple 1",))} <= facts
+    assert ("opened", ("fridge 1",)) not in facts
 
 
 def test_nothing_that_needs_a_compiler_is_imported(game: Path) -> None:
@@ -150,9 +241,9 @@ def edited(game: Path, **changes: Any) -> Path:
 
 def test_walkthrough_comes_from_the_file_only(game: Path, engine: GameEngine) -> None:
     engine.load(edited(game, walkthrough=["look", "help"]))
-    assert engine.walkthrough == ["look", "help"]
+    assert engine.game.walkthrough == ["look", "help"]
     engine.load(edited(game, walkthrough=None))
-    assert engine.walkthrough is None
+    assert engine.game.walkthrough is None
 
 
 def half(text: str) -> str:
@@ -162,6 +253,11 @@ def half(text: str) -> str:
 def aiming(goal: str) -> Callable[[str], str]:
     """A problem with another goal."""
     return lambda problem: problem[: problem.index("(:goal")] + f"(:goal {goal}))"
+
+
+def starting(fact: str) -> Callable[[str], str]:
+    """A problem with one more fact."""
+    return lambda problem: problem.replace("(:init", f"(:init {fact}", 1)
 
 
 # Which part of a game (empty: the whole file) becomes what, and what is said about it.
@@ -175,21 +271,35 @@ DAMAGED: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "no grammar": ("grammar", lambda _: None, "'grammar'"),
     "no problem": ("pddl_problem", lambda _: None, "'pddl_problem'"),
     "domain is a number": ("pddl_domain", lambda _: 7, "'pddl_domain'"),
-    "cut problem": ("pddl_problem", half, "PDDL"),
+    "cut problem": ("pddl_problem", half, "PDDL problem"),
     "other domain": ("pddl_problem", lambda p: p.replace("(:domain alfred)", "(:domain x)"),
-                     "PDDL"),
-    "empty problem": ("pddl_problem", lambda _: "", "PDDL"),
-    "unknown predicate": ("pddl_problem", aiming("(and (isNear agent1))"), "PDDL"),
-    "undeclared object": ("pddl_problem", lambda p: p.replace("agent1 - agent", ""), ""),
-    "hopeless goal": ("pddl_problem", aiming("(and (holds agent1 agent1))"), "goal"),
-    "nul in names": ("pddl_problem", lambda p: p.replace("agent1", "agent\0"), "ASCII"),
-    "accents": ("pddl_problem", lambda p: p.replace("agent1", "agént"), "ASCII"),
+                     "PDDL problem"),
+    "empty problem": ("pddl_problem", lambda _: "", "PDDL problem"),
+    "another goal": ("pddl_problem", aiming("(and (holds agent1 agent1))"), "none of the six"),
+    "hopeless goal": ("pddl_problem", lambda p: p.replace("(pickupable ", "(moveable "),
+                      "can never be met"),
+    "undeclared object": ("pddl_problem", lambda p: p.replace("agent1 - agent", ""),
+                          "starts with (atlocation agent1 "),
+    "unknown predicate": ("pddl_problem", lambda p: p.replace("(pickupable ", "(edible "),
+                          "starts with (edible "),
+    "something held": ("pddl_problem", starting("(holds agent1 agent1)"), "starts with (holds "),
+    "no agent": ("pddl_problem", lambda p: re.sub(r"\(atLocation [^)]*\)", "", p), "one agent"),
+    "two locations": ("pddl_problem", lambda p: p.replace("(:init", "(:init " + re.sub(
+                      r" loc\w+", " " + re.findall(r"\(atLocation \w+ (\w+)", p)[0],
+                      re.findall(r"\(receptacleAtLocation[^)]*\)", p)[0])),
+                      "two values of receptacleatlocation"),
+    "nul in names": ("pddl_problem", lambda p: p.replace("agent1", "agent\0"), "PDDL problem"),
+    "accents": ("pddl_problem", lambda p: p.replace("agent1", "agént"), "PDDL problem"),
     "not a grammar": ("grammar", lambda _: "To be, or not to be", "grammar"),
     "cut grammar": ("grammar", half, "grammar"),
-    "no intro": ("grammar", lambda g: g.replace('"intro"', '"outro"'), "intro"),
-    "wordless action": ("grammar", lambda g: g.replace("action look", "action stare"), "look"),
-    "code in a template": (
-        "grammar", lambda g: g.replace("{o.name}", "{o.name.__class__.mro()}", 1), "read names",
+    "other words": ("grammar", lambda g: g.replace("You open the", "You unlock the"), "grammar"),
+    "code in the task": ("grammar", lambda g: g.replace("task is to: ", "task is to: {o.name} "),
+                         "grammar"),
+    "another rule": (
+        "pddl_domain", lambda d: d.replace("(not (holdsAny ?a))", "(holdsAny ?a)"), "PDDL domain",
+    ),
+    "an action less": (
+        "pddl_domain", lambda d: d.replace("(isToggled ?o)\n            )", ")"), "PDDL domain",
     ),
 }  # fmt: skip
 

@@ -16,7 +16,8 @@ import pytest
 
 from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
-from rpms.envs.alfworld.engine import GameEngine, display_names
+from rpms.envs.alfworld.engine import GameEngine
+from rpms.envs.alfworld.game_file import display_names
 from rpms.envs.alfworld.homes import Home, data, draw_home, problem
 from rpms.envs.alfworld.tasks import GENERATED, Game, Split, ensure_games, games_root, sample_home
 from rpms.vocabulary.errors import RpmsError
@@ -81,7 +82,7 @@ def test_every_plan_wins_in_the_real_engine(split: Split, dialect: Dialect, tmp_
         engine.load(path)
         state = engine.reset()
         assert f"Your task is to: {game.goal}." in state.feedback
-        assert engine.walkthrough == list(game.walkthrough)
+        assert engine.game.walkthrough == list(game.walkthrough)
         for command in game.walkthrough:
             assert not state.won, f"{game.folder} is won before {command!r}"
             assert command in state.admissible_commands, f"{game.folder}: {command!r}"
@@ -95,7 +96,7 @@ def test_older_wording_speaks_as_the_older_games_did(tmp_path: Path) -> None:
     engine = GameEngine()
     engine.load(path)
     engine.reset()
-    said = [engine.step(command).feedback for command in engine.walkthrough or []]
+    said = [engine.step(command).feedback for command in engine.game.walkthrough or []]
     assert re.match(r"You arrive at loc \d+\. ", said[0])
     assert re.fullmatch(r"You put the \w+ \d in/on the \w+ \d\.", said[-1])
     assert engine.step("help").feedback == "Nothing happens."

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rpms.envs.alfworld import stock
-from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame, WordedGame
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.stock import StockEngine, choose_engine, chosen_engine
-from rpms.envs.alfworld.tasks import ensure_games
-from rpms.envs.base import Task
 from rpms.vocabulary.errors import RpmsError
 from tools import compare_engines
-from tools.compare_engines import compare
+from tools.compare_engines import StockEngine, compare
 
 pytestmark = pytest.mark.engine
 
@@ -69,49 +61,7 @@ def test_plays_as_stock_does(
         assert count > 12
 
 
-def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(stock.VARIABLE, raising=False)
-    assert chosen_engine() == "python"
-    assert ENVIRONMENT.max_live is None
-    assert isinstance(ENVIRONMENT.open_game(), AlfworldGame)
-    with pytest.raises(RpmsError, match="choose python or textworld"):
-        choose_engine("jericho")
-    assert chosen_engine() == "python"
-    monkeypatch.setattr(stock, "_NEEDED", ("no_such_package",))
-    with pytest.raises(RpmsError, match=r"pip install 'rpms\[textworld\]'"):
-        choose_engine("textworld")
-    assert chosen_engine() == "python"
-
-
-def test_a_missing_stock_is_one_line_on_the_command_line() -> None:
-    program = (
-        "import sys; from rpms.envs.alfworld import stock;"
-        "stock._NEEDED = ('no_such_package',);"
-        "from rpms.commands.main import main; sys.argv = ['rpms', 'run', '--engine', 'textworld'];"
-        "sys.exit(main())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "rpms[textworld]" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_stock_plays_behind_the_same_face(
-    monkeypatch: pytest.MonkeyPatch, stock_textworld: None
-) -> None:
-    monkeypatch.setenv(stock.VARIABLE, "textworld")
-    file = ensure_games("generated_seen", 1)[0]
-    task = Task(env="alfworld", split="", index=0, id="t", goal="", source=str(file))
-    theirs: Any = ENVIRONMENT.open_game()
-    ours = AlfworldGame()
-    assert isinstance(theirs, WordedGame) and not isinstance(theirs, AlfworldGame)
-    assert ENVIRONMENT.max_live == stock.MAX_LIVE
-    assert theirs.reset(task) == ours.reset(task)
-    for action in ("look", "dance", *json.loads(file.read_text())["walkthrough"]):
-        mine, other = ours.step(action), theirs.step(action)
-        assert mine[:4] == other[:4]
-        assert set(ours.facts()) == set(theirs.facts())
-    assert other.won
-    theirs.close()
+def test_a_missing_stock_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_engines, "_STOCK", ("no_such_package",))
+    with pytest.raises(RpmsError, match=r"no_such_package missing.*make textworld"):
+        compare_engines.main(["no such game"])

@@ -30,7 +30,7 @@ STEPS = [
      recall("s1"), recall("s2", "scf"), recall("s3", "not groundable"), recall("x", kind="schema")],
     [recall("planted_rule_s1", "arbitration"), recall("planted_rule_s2", warning="may be"),
      recall("planted_goal_s1", "arbitration"), recall("s1", "arbitration")],
-    [recall("planted_rule_s2", "budget"), recall("s1", "merged"), recall("s4", "over top-k")],
+    [recall("planted_rule_s2", "over token budget"), recall("s1", "duplicate"), recall("s4", "over top-k")],
 ]  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_without_plants_there_is_no_such_table(tmp_path: Path) -> None:
 
 
 def test_no_rule_is_broken_under_a_hard_arbiter(play_once: Play) -> None:
-    """In real homes, by the preset's own arms: all that was planted against a rule is caught."""
-    words = ["--preset", "conflict", "--split", "generated_unseen", "--limit", "1"]
+    """In real homes, by the plan's own arms: all that was planted against a rule is caught."""
+    words = ["--plan", "conflict", "--split", "generated_unseen", "--limit", "1"]
     rows = rows_of(play_once("conflict", *words, "--types", "look_at_obj_in_light"))
     for mode, (removed, warned) in {
         "none": (0, 0), "soft": (0, 1), "hard": (1, 0), "hard+soft": (1, 0),

@@ -87,7 +87,11 @@ def test_the_tables_of_the_paper(paper: Run) -> None:
     assert round(pair["McNemar p"], 4) == 0.0078
     assert pair["McNemar p"] < pair["McNemar p, Holm"] <= 6 * pair["McNemar p"]
     types = rows(type_table(paper))
-    assert sum(row["D full"]["won"] for row in types[:-1]) == 80 == types[-1]["D full"]["won"]
+    assert (
+        sum(row["D rules+memory"]["won"] for row in types[:-1])
+        == 80
+        == types[-1]["D rules+memory"]["won"]
+    )
     assert sum(row["A baseline"]["n"] for row in types[:-1]) == 134
 
 
@@ -401,7 +405,7 @@ def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run, tmp_
 @pytest.mark.parametrize(
     ("learned_by", "words"),
     [
-        (["sim"], "what D full remembers was learned by sim, not by openai:m."),
+        (["sim"], "what D rules+memory remembers was learned by sim, not by openai:m."),
         (["openai:m", "sim"], "learned by openai:m and sim, not by openai:m alone"),
         (["openai:m"], ""),
         ([], ""),

@@ -75,7 +75,7 @@ def test_each_arm_is_compared_with_its_nearest(
     run = run_of(tmp_path, {name: first(9) for name in labels}, logs=False)
     assert [(c.first, c.second) for c in comparisons(run)] == pairs
     if not pairs:
-        assert "D full, success rate: 22.5% 9/40 [12.3, 37.5]." in verdict(run)
+        assert "D rules+memory, success rate: 22.5% 9/40 [12.3, 37.5]." in verdict(run)
 
 
 def test_scores_have_their_own_test(tmp_path: Path) -> None:

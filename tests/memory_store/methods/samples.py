@@ -73,14 +73,16 @@ def played(count: int = 6) -> list[EpisodeRecord]:
 
 
 def request(
-    goal: str = "put a hot mug in cabinet.", carried: dict[str, Any] | None = None, **settings: Any
+    goal: str = "put a hot mug in cabinet.",
+    cross_trial_memory: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> RecallRequest:
     parsed = ENV.parse_goal(goal)
     belief = ENV.first_belief(HOME)
     now = GroundingContext(
         load_manual("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief, ENV.keys
     )
-    return RecallRequest("alfworld", now, RunContext(**settings), carried or {})
+    return RecallRequest("alfworld", now, RunContext(**settings), cross_trial_memory or {})
 
 
 def frozen(method: MemoryMethod, learned: Learned, folder: Path) -> str:
@@ -103,11 +105,17 @@ def prompts_sent(server: OpenAIServer) -> list[str]:
     return [json.dumps(request["messages"], ensure_ascii=False) for request in server.requests]
 
 
-def prompts_of(task: int, context: RunContext, carried: dict[str, Any] | None = None) -> list[Any]:
+def prompts_of(
+    task: int, context: RunContext, cross_trial_memory: dict[str, Any] | None = None
+) -> list[Any]:
     """Every prompt of a real episode with that memory, and its recalls."""
     from rpms.graph import build_graph
 
-    episode: Any = {"split": "generated_unseen", "task": task, "carried": carried or {}}
+    episode: Any = {
+        "split": "generated_unseen",
+        "task": task,
+        "cross_trial_memory": cross_trial_memory or {},
+    }
     updates = build_graph().stream(episode, context=context, stream_mode="updates")
     built = [update["prompt_build"] for update in updates if "prompt_build" in update]
     return [("\n".join(m["content"] for m in state["prompt"]), state["recalls"]) for state in built]

@@ -17,12 +17,13 @@ from rpms.memory_store.entries import Finds, Schema
 from rpms.memory_store.grounding import UNEXPLAINED
 from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.rpms import covered, open_memory
-from rpms.nodes import arbitration, goal_retrieval, prompt_build, scf
+from rpms.nodes import arbitration, goal_retrieval, memory_selection, prompt_build, scf
 from rpms.nodes.state import EpisodeState
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import RECALL_OUTCOMES, new_advice, new_recall
 from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT
+from tests.scripted_episode import under
 
 Play = Callable[..., list[EpisodeState]]
 WORLDS = ("alfworld", "scienceworld")
@@ -51,14 +52,14 @@ def states(play_script: Play) -> Callable[[str], list[EpisodeState]]:
 
 def recalled(state: EpisodeState, context: RunContext) -> EpisodeState:
     """The memory stages as the graph runs them, over the memory that is shipped."""
-    now = EpisodeState(**state)
-    runtime = Runtime(context=context)
-    now |= goal_retrieval(now, runtime)
+    now = under(state, context)
+    now |= goal_retrieval(now, Runtime())
     if context.scf != "off":
-        now |= scf(now, runtime)
+        now |= scf(now)
     if context.rules and context.arbitration != "none":
-        now |= arbitration(now, runtime)
-    return EpisodeState(**{**now, **prompt_build(now, runtime)})
+        now |= arbitration(now)
+    now |= memory_selection(now)
+    return EpisodeState(**{**now, **prompt_build(now)})
 
 
 def near(env: str, state: EpisodeState, context: RunContext) -> int:
@@ -153,8 +154,8 @@ def test_every_fate_occurs(play_script: Play, tmp_path: Path) -> None:
             outcomes[recall["dropped_by"]].add(recall["entry"]["id"])
     expected = {
         "": "entry_1", "not groundable": "entry_4", "scf": "entry_5", "arbitration": "entry_6",
-        "covered": "entry_8", "contradicted": "entry_7", "merged": "entry_2",
-        "over top-k": "entry_3", "budget": "entry_1",
+        "covered": "entry_8", "contradicted": "entry_7", "duplicate": "entry_2",
+        "over top-k": "entry_3", "over token budget": "entry_1",
     }  # fmt: skip
     assert {
         outcome: expected[outcome] in ids for outcome, ids in outcomes.items()

@@ -26,6 +26,7 @@ from rpms.memory_store.methods import (
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
 from rpms.memory_store.methods.writing import list_items, tidy
 from rpms.models.retrying import FIRST_TRIES, RETRY
+from rpms.nodes import retrying
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -112,9 +113,11 @@ async def test_our_own_learns_and_saves_as_ever(tmp_path: Path) -> None:
     own = find_method("rpms")
     file = frozen(own, await own.learn([record()], None), tmp_path)
     check_memory("alfworld", RunContext(memory_file=file))
-    carried = await own.carry({}, record(), None)  # type: ignore[arg-type]
-    again = await own.carry(carried, record(), None)  # type: ignore[arg-type]
-    assert carried["entries"] and len(again["entries"]) == len(carried["entries"])
+    cross_trial_memory = await own.carry({}, record(), None)  # type: ignore[arg-type]
+    again = await own.carry(cross_trial_memory, record(), None)  # type: ignore[arg-type]
+    assert cross_trial_memory["entries"] and len(again["entries"]) == len(
+        cross_trial_memory["entries"]
+    )
 
 
 async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIServer) -> None:
@@ -140,8 +143,8 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
 ) -> None:
     run = context(openai_server, memory_method="reflexion")
     openai_server.plays(Answer(status=503), "Plan: a")
-    carried = await after_trial("alfworld", run, {}, record(success=False))
-    assert carried["reflections"] == ["a"] and len(openai_server.requests) == 2
+    cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False))
+    assert cross_trial_memory["reflections"] == ["a"] and len(openai_server.requests) == 2
     openai_server.plays(Answer(status=400, error="no such thing"))
     with pytest.raises(Exception, match="no such thing"):
         await after_trial("alfworld", run, {}, record(success=False))
@@ -149,9 +152,12 @@ async def test_errors_that_may_pass_are_tried_again_and_others_are_raised(
 
 
 @pytest.mark.usefixtures("quickly")
-async def test_no_reply_in_time_is_an_error(openai_server: OpenAIServer) -> None:
+async def test_no_reply_in_time_is_an_error(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrying, "RETRY_DEADLINE_S", 0.0)
     openai_server.plays(Answer(wait=True))
-    run = context(openai_server, memory_method="reflexion", timeout_s=0.1, retry_deadline_s=0.0)
+    run = context(openai_server, memory_method="reflexion", timeout_s=0.1)
     with pytest.raises(Exception, match=r"no reply|timed out"):
         await after_trial("alfworld", run, {}, record(success=False))
     assert 1 <= len(openai_server.requests) <= FIRST_TRIES
@@ -163,8 +169,11 @@ async def test_a_reply_from_the_cache_costs_nothing(
     openai_server.plays("Plan: a")
     run, cache = context(openai_server, memory_method="reflexion"), str(tmp_path / "replies")
     for calls in (1, 0):
-        carried = await after_trial("alfworld", run, {}, record(success=False), cache)
-        assert carried["reflections"] == ["a"] and carried["spent"]["model_calls"] == calls
+        cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False), cache)
+        assert (
+            cross_trial_memory["reflections"] == ["a"]
+            and cross_trial_memory["spent"]["model_calls"] == calls
+        )
 
 
 async def test_the_planner_writes_nothing_and_says_so() -> None:
@@ -173,7 +182,7 @@ async def test_the_planner_writes_nothing_and_says_so() -> None:
         await after_trial(
             "alfworld", RunContext(memory_method="reflexion"), {}, record(success=False)
         )
-    with pytest.raises(RpmsError, match="give --writer PROVIDER:NAME, or --model"):
+    with pytest.raises(RpmsError, match="give --model PROVIDER:NAME"):
         Writer("alfworld", RunContext(), "expel")
 
 

@@ -210,7 +210,7 @@ async def test_a_workflow_is_said_once_in_the_form_asked_for(
     query.now.belief["last_seen"].update(seen)
     recalls = AWM.recall(query)
     empty = [r for r in surviving(recalls) if r["entry"]["state_signature"] == "holding=none"]
-    assert {r["reason"] for r in recalls if r["dropped_by"] == "merged"} >= {
+    assert {r["reason"] for r in recalls if r["dropped_by"] == "duplicate"} >= {
         f"says the same as {empty[0]['entry']['id']}"
     }
     assert [recall["entry"]["text"].splitlines() for recall in empty] == [steps]
@@ -328,14 +328,16 @@ async def test_real_episodes_teach_a_real_episode(
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
     outcomes = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
-    assert outcomes - {"merged"} == ({"", "scf"} if method is AWM else {""})
+    assert outcomes - {"duplicate"} == ({"", "scf"} if method is AWM else {""})
     for text, recalls in prompts_of(0, run.with_(token_budget=0, scf="off")):
         outcomes = {recall["dropped_by"] for recall in recalls}
-        assert line not in text and outcomes <= {"budget", "arbitration", "merged"}
+        assert line not in text and outcomes <= {"over token budget", "arbitration", "duplicate"}
     # With a token budget of its own memory does not share one with rules and state.
     assert prompts_of(0, run.with_(token_budget=0, memory_token_budget=9000)) == prompts
     for text, recalls in prompts_of(0, run.with_(memory_token_budget=1)):
-        reasons = {recall["reason"] for recall in recalls if recall["dropped_by"] == "budget"}
+        reasons = {
+            recall["reason"] for recall in recalls if recall["dropped_by"] == "over token budget"
+        }
         assert line not in text and reasons == {"memory may take 1 tokens"}
 
 
@@ -350,10 +352,10 @@ async def test_clin_rewrites_its_memory_after_every_trial(openai_server: OpenAIS
     assert "SHOULD BE NECESSARY to find the mug" in prompts_sent(openai_server)[1]
     assert second["unread"] == 1 and second["spent"]["model_calls"] == 2
     assert json.loads(json.dumps(second)) == second
-    (recall,) = CLIN.recall(request(carried=second))
+    (recall,) = CLIN.recall(request(cross_trial_memory=second))
     assert recall["advice"]["actions"] == ["heat mug 1 with microwave 1"]
     assert recall["entry"]["here"]
-    denied = CLIN.recall(request(carried=first))[1]
+    denied = CLIN.recall(request(cross_trial_memory=first))[1]
     assert denied["advice"]["actions"] == []
 
 
@@ -361,9 +363,8 @@ async def test_a_lost_trial_gives_one_reflection_and_a_won_one_none(
     openai_server: OpenAIServer,
 ) -> None:
     openai_server.plays("Let me think.\nPlan: First go to desk 1.\n\nThen take mug 1 from desk 1.")
-    run = context(openai_server, memory_method="reflexion", writer="openai:another")
+    run = context(openai_server, memory_method="reflexion")
     first = await after_trial("alfworld", run, {}, record(success=False))
-    assert openai_server.requests[0]["model"] == "another"
     assert first["reflections"] == ["First go to desk 1.\nThen take mug 1 from desk 1."]
     assert first["method"] == "reflexion" and first["spent"]["model_calls"] == 1
     assert "take mug 1 from fridge 1" in prompts_sent(openai_server)[0]
@@ -378,20 +379,22 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
     openai_server: OpenAIServer,
 ) -> None:
     run = context(openai_server, memory_method="reflexion")
-    carried: dict[str, Any] = {}
+    cross_trial_memory: dict[str, Any] = {}
     openai_server.plays(*(f"Plan: try way {number}" for number in range(1, 6)))
     for _ in range(5):
-        carried = await after_trial("alfworld", run, carried, record(success=False))
+        cross_trial_memory = await after_trial(
+            "alfworld", run, cross_trial_memory, record(success=False)
+        )
     last = prompts_sent(openai_server)[4]
     assert "try way 2" in last and "try way 1" not in last
-    recalls = REFLEXION.recall(request(carried=carried))
+    recalls = REFLEXION.recall(request(cross_trial_memory=cross_trial_memory))
     assert [recall["entry"]["text"] for recall in recalls] == [f"try way {n}" for n in (5, 4, 3)]
     assert all(recall["entry"]["here"] for recall in recalls)
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("carried", "line"),
+    ("cross_trial_memory", "line"),
     [
         ({"method": "reflexion", "reflections": ["look up"]}, "REFLECTION: look up"),
         ({"method": "clin", "trials": [{"abstractions": ["X may be necessary to Y."]}]},
@@ -399,14 +402,18 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
         ({"method": "reflexion"}, ""),
     ],
 )  # fmt: skip
-def test_the_next_trial_reads_what_was_carried(carried: dict[str, Any], line: str) -> None:
-    run = RunContext(memory_method=carried["method"], max_steps=2)
-    texts = [text for text, _ in prompts_of(0, run, carried)]
+def test_the_next_trial_reads_what_was_carried(
+    cross_trial_memory: dict[str, Any], line: str
+) -> None:
+    run = RunContext(memory_method=cross_trial_memory["method"], max_steps=2)
+    texts = [text for text, _ in prompts_of(0, run, cross_trial_memory)]
     assert len(texts) == 2 and all((line or "Past Experience") in text for text in texts) is (
         bool(line)
     )
-    with pytest.raises(RpmsError, match=f"comes from the memory method '{carried['method']}'"):
-        prompts_of(0, RunContext(max_steps=2), carried)
+    with pytest.raises(
+        RpmsError, match=f"comes from the memory method '{cross_trial_memory['method']}'"
+    ):
+        prompts_of(0, RunContext(max_steps=2), cross_trial_memory)
 
 
 async def test_reflexion_learns_nothing_beforehand_and_reads_no_file() -> None:

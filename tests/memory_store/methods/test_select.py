@@ -145,7 +145,7 @@ def test_of_ways_to_one_end_the_shortest_is_told() -> None:
         "other order": "",
     }
     assert judged["short"]["count"] == 2
-    assert all(r["dropped_by"] == ("merged" if r["reason"] else "") for r in judged.values())
+    assert all(r["dropped_by"] == ("duplicate" if r["reason"] else "") for r in judged.values())
 
 
 def test_a_memory_without_a_printed_step_upsets_nothing() -> None:

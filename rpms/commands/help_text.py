@@ -1,0 +1,87 @@
+"""Help texts: options in groups, in whole sentences, without types and limits for a parser's sake.
+
+Rich would draw the groups, too, but importing it takes longer than all the rest of ``--help``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+RUN, KNOWLEDGE, MEMORY, GUARD = "What to run", "Knowledge", "Memory", "Guard"
+PROMPT, MODEL, EXECUTION, OUTPUT = "Prompt", "Model", "Execution", "Output"
+OTHER = "Options"
+F = TypeVar("F", bound=Callable[..., Any])
+PANELS = (RUN, KNOWLEDGE, MEMORY, GUARD, PROMPT, MODEL, EXECUTION, OUTPUT, OTHER)
+"""The groups of options, in the order of the help."""
+UNGROUPED = 10
+"""So many options are read without groups."""
+WHOLE = 1000
+"""Characters of a command's sentence in the list of commands: all of them."""
+
+
+def write_options(command: Any, context: Any, formatter: Any) -> None:
+    """Print the arguments of a command, then its options by group."""
+    params = [param for param in command.get_params(context) if not param.hidden]
+    arguments = [param for param in params if param.param_type_name == "argument"]
+    options = [param for param in params if param.param_type_name == "option"]
+    panels: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
+    for param in options:
+        panel = param.rich_help_panel if len(options) > UNGROUPED else OTHER
+        panels[panel or OTHER].append(option_row(param))
+    sections = {"Arguments": [(p.metavar or p.name.upper(), p.help or "") for p in arguments]}
+    for name, rows in {**sections, **panels}.items():
+        if rows:
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+
+def option_row(option: Any) -> tuple[str, str]:
+    """An option with what stands for its value, and its sentence with its default."""
+    default, names = option.default, [*option.opts, *option.secondary_opts]
+    number = isinstance(default, int | float) and not option.is_flag
+    value = "" if option.is_flag else f" {option.metavar or ('N' if number else 'TEXT')}"
+    extra = "  [required]" if option.required else ""
+    if not option.is_flag and option.show_default and default not in (None, "", [], ()):
+        extra = f"  [default: {default:g}]" if number else f"  [default: {default}]"
+    return f"{' / '.join(names)}{value}", f"{option.help or ''}{extra}"
+
+
+class Command(TyperCommand):
+    """A command whose options stand in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Print arguments and options."""
+        write_options(self, ctx, formatter)
+
+    def get_short_help_str(self, limit: int = WHOLE) -> str:
+        """The first sentence, whole."""
+        return super().get_short_help_str(WHOLE)
+
+
+class Group(TyperGroup):
+    """A command with commands below it, each with a whole sentence."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Print options and commands."""
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def get_short_help_str(self, limit: int = WHOLE) -> str:
+        """The first sentence, whole."""
+        return super().get_short_help_str(WHOLE)
+
+
+class App(typer.Typer):
+    """Commands with such help texts."""
+
+    def __init__(self, **options: Any) -> None:
+        usual = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
+        super().__init__(cls=Group, **{**usual, **options})
+
+    def command(self, *names: Any, **options: Any) -> Callable[[F], F]:
+        """Add a command, as ``typer.Typer`` does."""
+        return super().command(*names, **{"cls": Command, **options})

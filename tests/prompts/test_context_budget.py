@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.messages.utils import count_tokens_approximately
+
+from rpms.envs import get_environment
+from rpms.evals.episode import play_job
+from rpms.evals.plan import Job
+from rpms.graph import build_graph
+from rpms.nodes import make_prompt_build, make_reset_env
+from rpms.nodes.state import EpisodeState
+from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.turn import Message, Turn
+from tests.scripted_episode import under
+
+Play = Callable[..., list[EpisodeState]]
+LAYOUTS = ["paper", "cache_friendly"]
+words = st.text("abcdefgh \n", min_size=1, max_size=300)
+
+
+def tokens(messages: list[Message]) -> int:
+    return count_tokens_approximately(convert_to_messages([dict(m) for m in messages]))
+
+
+def conversation(head: list[str], turns: list[tuple[str, str]]) -> list[Message]:
+    """System, an example that ends with the task, then the turns."""
+    messages = [Message(role="system", content=head[0])]
+    for number, text in enumerate(head[1:]):
+        messages.append(Message(role="assistant" if number % 2 else "user", content=text))
+    for reply, seen in turns:
+        messages.append(Message(role="assistant", content=reply))
+        messages.append(Message(role="user", content=seen))
+    return messages
+
+
+heads = st.lists(words, min_size=2, max_size=6).filter(lambda head: len(head) % 2 == 0)
+
+
+@settings(max_examples=40)
+@given(heads, st.lists(st.tuples(words, words), max_size=16), st.floats(0.05, 1.1))
+def test_it_fits_unless_what_must_stay_is_too_long(
+    head: list[str], turns: list[tuple[str, str]], share: float
+) -> None:
+    whole = conversation(head, turns)
+    check_fit(head, turns, max(1, int(tokens(whole) * share)))
+    assert fit(whole, len(turns), 0) == (whole, 0), "without a limit nothing changes"
+    assert sum(map(estimate, whole)) == tokens(whole)
+
+
+def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> None:
+    """Everything that is promised about one trimmed prompt."""
+    whole = conversation(head, turns)
+    fitted, dropped = fit(whole, len(turns), room)
+    start = len(head)
+    assert 0 <= dropped <= max(0, len(turns) - LAST_TURNS)
+    assert tokens(fitted) <= room or dropped == max(0, len(turns) - LAST_TURNS)
+    # Whole turns from the oldest, in order; the last ones and everything before are there.
+    assert fitted[start:] == whole[start + 2 * dropped :]
+    assert fitted[: start - 1] == whole[: start - 1]
+    mark = f"\n\n{left_out(dropped)}" if dropped else ""
+    assert fitted[start - 1]["content"] == whole[start - 1]["content"] + mark
+    assert [m["role"] for m in fitted[1::2]] == ["user"] * len(fitted[1::2])
+    assert [m["role"] for m in fitted[2::2]] == ["assistant"] * len(fitted[2::2])
+    # Nothing is dropped without need, and no more than a group too much.
+    if dropped:
+        assert tokens(whole) > room
+        fewer = whole[:start] + whole[start + 2 * max(0, dropped - AT_A_TIME) :]
+        assert tokens(fewer) + 12 > room
+
+
+def test_the_mark_counts_turns() -> None:
+    assert left_out(1) == "[... 1 earlier turn left out ...]"
+    assert left_out(12) == "[... 12 earlier turns left out ...]"
+
+
+def long_state(play_script: Play, condition: str, layout: str) -> EpisodeState:
+    state = play_script(condition, layout=layout)[-1]
+    more = [
+        Turn(step=n, thought=f"Thought number {n}.", action=f"go to place {n}",
+             observation=f"You arrive at place {n}. " + "On it, you see nothing. " * 4,
+             failed=False, reply="")
+        for n in range(1, 31)
+    ]  # fmt: skip
+    return {**state, "history": more}
+
+
+def build(state: EpisodeState, condition: str, layout: str, limit: int) -> EpisodeState:
+    context = RunContext.for_condition(condition, layout=layout)
+    return make_prompt_build(narrow(limit))(under(state, context))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("condition", ["A", "D"])
+def test_task_rules_knowledge_and_last_turns_stay(
+    condition: str, layout: str, play_script: Play
+) -> None:
+    state = long_state(play_script, condition, layout)
+    whole = build(state, condition, layout, 0)
+    assert whole["dropped_turns"] == 0
+    limit = tokens(whole["prompt"]) * 4 // 5 + 256
+    cut = build(state, condition, layout, limit)
+    dropped = cut["dropped_turns"]
+    assert 0 < dropped < 27
+    assert tokens(cut["prompt"]) <= (limit - 256) * 0.9
+    fixed = len(whole["prompt"]) - 60
+    assert cut["prompt"][: fixed - 1] == whole["prompt"][: fixed - 1]
+    assert cut["prompt"][fixed - 1]["content"] == (
+        f"{whole['prompt'][fixed - 1]['content']}\n\n{left_out(dropped)}"
+    )
+    assert state["first_observation"] in cut["prompt"][fixed - 1]["content"]
+    assert cut["prompt"][fixed:] == whole["prompt"][fixed + 2 * dropped :]
+    assert cut["knowledge_tokens"] == whole["knowledge_tokens"]
+    tight = build(state, condition, layout, 300)
+    assert tight["dropped_turns"] == 27
+    assert tight["prompt"][fixed:] == whole["prompt"][-6:]
+
+
+def test_the_beginning_stays_the_same_for_a_few_steps(play_script: Play) -> None:
+    state = long_state(play_script, "A", "cache_friendly")
+    limit = tokens(build(state, "A", "cache_friendly", 0)["prompt"]) * 4 // 5 + 256
+    counts = []
+    for length in range(20, 31):
+        shorter = EpisodeState(**{**state, "history": state["history"][:length]})
+        counts.append(build(shorter, "A", "cache_friendly", limit)["dropped_turns"])
+    assert counts == sorted(counts) and counts[-1] > 0
+    assert len(set(counts)) < len(counts) / 2
+
+
+def test_the_limit_of_a_named_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none-needed")
+    reply = get_environment("alfworld").max_tokens
+    assert prompt_room("alfworld", RunContext()) == 0
+    assert prompt_room("alfworld", RunContext(model="openai:unheard-of")) == 0
+    assert prompt_room("alfworld", RunContext(model="openai:gpt-4")) == int((8192 - reply) * 0.9)
+    assert prompt_room("alfworld", RunContext(max_tokens=96), narrow(4096)) == 3600
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert prompt_room("alfworld", RunContext(model="openai:gpt-4", max_tokens=77)) == 0
+
+
+def test_a_context_smaller_than_the_reply_is_refused() -> None:
+    with pytest.raises(RpmsError, match=r"256 tokens has no space .* reply of 256"):
+        prompt_room("alfworld", RunContext(), narrow(256))
+
+
+class Narrow(GenericFakeChatModel):
+    """A model object that says how much it can read."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "narrow"
+
+
+def narrow(limit: int) -> Narrow:
+    model = Narrow(messages=cycle([AIMessage("Action: look")]))
+    model.profile = {"max_input_tokens": limit}
+    return model
+
+
+@pytest.mark.engine
+async def test_a_model_object_says_its_own_limit_and_the_log_what_was_dropped() -> None:
+    task = get_environment("alfworld").tasks("generated_unseen", 4)[3]
+    context = RunContext.for_condition("A", max_steps=14)
+    start = make_reset_env(find=lambda state: task)
+    free = build_graph({"reset_env": start}, model=narrow(0))
+    line, _ = await play_job(free, Job("A", task), context, False)
+    assert line.dropped_turns == 0 and line.steps == 14
+    limit = 256 + int(line.prompt_tokens / 14 / 0.9)
+    graph = build_graph({"reset_env": start}, model=narrow(limit))
+    line, packed = await play_job(graph, Job("A", task), context, False)
+    log: dict[str, Any] = json.loads(gzip.decompress(packed))
+    counts = [step["dropped_turns"] for step in log["steps"]]
+    assert counts[0] == 0 < counts[-1] == max(counts) == line.dropped_turns
+    last = [log["messages"][place] for _, place in log["steps"][-1]["prompt"]]
+    assert sum(left_out(counts[-1]) in text for text in last) == 1
