@@ -16,7 +16,7 @@ from rpms.envs import scienceworld, telecom
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
-from rpms.vocabulary.imports import is_path, look_here, paths_allowed
+from rpms.vocabulary.imports import allow_current_folder, is_path, paths_allowed
 from rpms.vocabulary.spelling import offer
 
 GROUP = "rpms.worlds"
@@ -71,12 +71,12 @@ def _find(name: str, playable: bool) -> EntryPoint:
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
     if paths_allowed() and is_path(name):
-        look_here()
+        allow_current_folder()
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
     if paths_allowed() and name.isidentifier() and is_file(f"{name}/world.py"):
-        look_here()
+        allow_current_folder()
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
     custom = " (a world of your own: the name of a folder in the current one, or MODULE:ATTRIBUTE)"
     advice = custom if paths_allowed() else ""
