@@ -155,7 +155,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             self._compared.add(names)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
-        """Run the tool, or answer instead of it with a refusal."""
+        """ReplyCalls the tool, or answer instead of it with a refusal."""
         gate = self._admit(request)
         if gate.refusal is not None:
             return gate.refusal

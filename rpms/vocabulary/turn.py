@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -147,12 +146,3 @@ class EpisodeRecord(TypedDict):
     repeat: NotRequired[int]
     trial: NotRequired[int]
     failure_mode: NotRequired[str | None]
-
-
-def repeated_rejections(history: list[Any]) -> int:
-    """P1 cycles: rejected actions that equal the action rejected in the step before."""
-    rejected = [
-        turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None
-        for turn in history
-    ]
-    return sum(bool(action) and action == previous for previous, action in pairwise(rejected))

@@ -23,7 +23,7 @@ from rpms.memory_store.grounding import (
 )
 from rpms.memory_store.roles import fill, lift
 from rpms.rules import Manual
-from rpms.rules.predicates import PREDICATES, World, parse_predicate
+from rpms.rules.predicates import PREDICATES, StaticFacts, parse_predicate
 from rpms.rules.wording import need, statement
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
@@ -331,7 +331,7 @@ def test_a_schema_speaks_of_the_thing_at_hand() -> None:
     assert (advice["printed"], advice["needs"]) == (["heat <object> with <place>"], ["be there"])
 
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "memory.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "memory.md"
 SMALL = "rpms.commands.world_template.world:WORLD"
 WORLDS = ["alfworld", "scienceworld", SMALL]
 
@@ -345,17 +345,17 @@ def conditions(manual: Manual) -> Iterator[str]:
         yield f"{name}({', '.join('XY'[:arity])})" if arity else name
 
 
-def row(text: str, world: World) -> str:
+def row(text: str, facts: StaticFacts) -> str:
     predicate = parse_predicate(text)
     denied = predicate._replace(positive=False)
-    cells = [statement(predicate, {}, world), need(predicate, {}, world), need(denied, {}, world)]
+    cells = [statement(predicate, {}, facts), need(predicate, {}, facts), need(denied, {}, facts)]
     return f"| `{text}` | {' | '.join(cells)} |"
 
 
 def test_the_document_has_wordings_of_ours() -> None:
     manuals = [load_manual(env) for env in WORLDS[:2]]
     rows = {row(text, manual.facts) for manual in manuals for text in conditions(manual)}
-    yours = row("yours(X)", World({"yours": frozenset()}, {}))
+    yours = row("yours(X)", StaticFacts({"yours": frozenset()}, {}))
     document = DOCUMENT.read_text(encoding="utf-8")
     table = document.partition("| condition |")[2].partition("\n\n")[0].splitlines()[2:]
     assert len(table) > 5 and table[-1] == yours and {*table[:-1]} <= rows

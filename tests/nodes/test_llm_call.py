@@ -289,7 +289,7 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Pause:
         )  # fmt: skip
         runtime: Runtime[None] = Runtime(execution_info=info)
         monkeypatch.setattr("rpms.models.retrying.get_runtime", lambda: runtime)
-        return pause_before_retry(10.0, error, answered)
+        return pause_before_retry(error, answered)
 
     return seconds
 

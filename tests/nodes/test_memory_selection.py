@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from tests.memory_store.methods.test_fates import GO, HEAT, OPEN, remembered
 
 from rpms.envs.base import Outcome
 from rpms.graph import build_graph
@@ -19,6 +18,7 @@ from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import knowledge_blocks, tokens
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, surviving
+from tests.memory_store.methods.test_recall_outcomes import GO, HEAT, OPEN, remembered
 from tests.scripted_episode import SCRIPT, put_underneath, under
 
 Play = Callable[..., list[EpisodeState]]

@@ -116,6 +116,10 @@ def prompts_of(
         "task": task,
         "cross_trial_memory": cross_trial_memory or {},
     }
-    updates = build_graph().stream(episode, context=context, stream_mode="updates")
-    built = [update["prompt_build"] for update in updates if "prompt_build" in update]
-    return [("\n".join(m["content"] for m in state["prompt"]), state["recalls"]) for state in built]
+    stream = build_graph().stream(episode, context=context, stream_mode="updates")
+    prompts, recalls = list[Any](), list[Any]()
+    for update in stream:
+        recalls = update.get("memory_selection", {}).get("recalls", recalls)
+        if built := update.get("prompt_build"):
+            prompts.append(("\n".join(m["content"] for m in built["prompt"]), recalls))
+    return prompts

@@ -25,8 +25,8 @@ from rpms.memory_store.methods import (
 )
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
 from rpms.memory_store.methods.writing import list_items, tidy
+from rpms.models import retrying
 from rpms.models.retrying import FIRST_TRIES, RETRY
-from rpms.nodes import retrying
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
