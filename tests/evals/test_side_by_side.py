@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.plan import make_plan
+from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, local_pool
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer

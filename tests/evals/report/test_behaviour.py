@@ -120,7 +120,7 @@ def test_what_rules_made_of_actions(tmp_path: Path) -> None:
     assert table is not None and "guard" in {table.id for table in build_report(run).tables}
     (row,) = table.as_json()["rows"]
     assert (row["condition"], row["proposals"]) == ("D+verify", 16)
-    assert row["asked again"]["share"] == 0.5
+    assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
     assert cause_table(run) is None, "nothing was lost"
 
