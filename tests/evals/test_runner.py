@@ -45,7 +45,7 @@ class Scripted(Pool):
         self.held[worker].append(job)
         self.most = max(self.most, len(self.held[worker]))
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         worker = max(self.held, key=lambda n: len(self.held[n]))
         jobs = self.held[worker]
         if self.kills or any(job.task["id"] == self.deadly for job in jobs):

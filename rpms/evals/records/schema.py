@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     field_validator,
+    model_validator,
 )
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
