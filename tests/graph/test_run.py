@@ -218,7 +218,7 @@ def test_a_record_that_does_not_fit_the_world_is_never_continued() -> None:
     live.close_all()
     result = graph.invoke(None, config("t"), context=B)
     assert (result["failure_mode"], result["success"]) == ("infrastructure_error", False)
-    assert "not taken after 'You see a dragon.'" in result["error"]
+    assert "last recorded observation, 'You see a dragon.'" in result["error"]
 
 
 def test_a_thread_can_play_one_episode_after_another() -> None:
