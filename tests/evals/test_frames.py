@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import rpms
-from rpms.evals.frames import COLUMNS, KEY
-from rpms.evals.run_folder import read_log, read_run
+from rpms.evals.analysis.frames import COLUMNS, KEY
+from rpms.evals.records.run_folder import read_log, read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import write_run
 

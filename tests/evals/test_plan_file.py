@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.plan_file import (
+from rpms.evals.running.plan_file import (
     TaskSelection,
     choose_arms,
     condition_contexts,

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from rpms.evals import runner
-from rpms.evals.episode import EpisodeResult
-from rpms.evals.plan import Job
-from rpms.evals.progress import RunProgress
-from rpms.evals.records import Episode, EpisodeLine, JobKey
-from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import Dispatcher, capacity_of, stop_if_hopeless
-from rpms.evals.workers import Event, Pool, ProcessPool, WorkerSettings
+from rpms.evals.records.run_folder import EPISODES, step_log_file
+from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
+from rpms.evals.running import runner
+from rpms.evals.running.episode import EpisodeResult
+from rpms.evals.running.plan import Job
+from rpms.evals.running.progress import RunProgress
+from rpms.evals.running.runner import Dispatcher, capacity_of, stop_if_hopeless
+from rpms.evals.running.workers import Event, Pool, ProcessPool, WorkerSettings
 from rpms.graph import run_episode
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs

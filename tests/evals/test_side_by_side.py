@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.conditions import letters
-from rpms.evals.plan import make_plan
-from rpms.evals.runner import RunSession, local_pool
+from rpms.evals.records.conditions import letters
+from rpms.evals.running.plan import make_plan
+from rpms.evals.running.runner import RunSession, local_pool
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
 

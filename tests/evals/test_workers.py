@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from rpms.evals import workers
-from rpms.evals.plan import RunPlan
-from rpms.evals.run_folder import step_log_file
-from rpms.evals.workers import drop
+from rpms.evals.records.run_folder import step_log_file
+from rpms.evals.running import workers
+from rpms.evals.running.plan import RunPlan
+from rpms.evals.running.workers import drop
 from rpms.models.retrying import FIRST_TRIES
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan

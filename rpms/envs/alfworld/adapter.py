@@ -162,7 +162,7 @@ class Alfworld(Environment):
     read_action = staticmethod(read_action)
     tasks = staticmethod(list_tasks)
     split_types = staticmethod(split_types)
-    drift = staticmethod(truth.disagreements)
+    belief_errors = staticmethod(truth.disagreements)
     true_state = staticmethod(truth.true_state)
     true_belief = staticmethod(truth.true_belief)
 

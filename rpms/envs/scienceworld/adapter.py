@@ -160,7 +160,7 @@ class ScienceWorld(Environment):
     requirements = staticmethod(requirements)
     read_action = staticmethod(read_action)
     tasks = staticmethod(tasks.list_tasks)
-    drift = staticmethod(truth.disagreements)
+    belief_errors = staticmethod(truth.disagreements)
     true_state = staticmethod(truth.true_state)
 
     @property

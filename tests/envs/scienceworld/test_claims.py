@@ -18,9 +18,9 @@ MANUAL = load_manual("scienceworld")
 
 @pytest.mark.parametrize(("command", "open_still"), [("go to wood cup", False), ("99", True)])
 def test_a_command_that_is_no_number_closes_the_menu(command: str, open_still: bool) -> None:
-    asked = believing(location="hallway", asked={"0": "focus on apple (in bowl)"})
+    asked = believing(location="hallway", disambiguation={"0": "focus on apple (in bowl)"})
     after = WORLD.update_belief(asked, command, "No known action matches that input.")
-    assert bool(after["asked"]) == open_still
+    assert bool(after["disambiguation"]) == open_still
 
 
 def test_what_is_in_a_vessel_is_in_the_room_that_the_vessel_is_taken_to() -> None:
@@ -83,6 +83,6 @@ def test_the_room_itself_and_what_is_carried_from_the_start_may_be_named(
 
 
 def test_a_number_is_learned_in_the_manuals_words() -> None:
-    asked = believing(asked={"0": "teleport sink (in greenhouse, in universe)"})
+    asked = believing(disambiguation={"0": "teleport sink (in greenhouse, in universe)"})
     told = WORLD.carried_out("0", asked, "It's not clear how to get there.")
     assert told == "teleport to sink in greenhouse"
