@@ -37,11 +37,18 @@ from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special, write_whole
+from rpms.vocabulary.glossary import explanations
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.output import quantity
 
 HERE = Path(__file__).parent
 SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
+
+
+def _explained(term: str) -> str:
+    """The glossary's sentence about a term; empty if it has none."""
+    return explanations().get(term.lower(), "")
+
 
 _jinja = Environment(
     loader=FileSystemLoader(HERE),
@@ -60,7 +67,7 @@ def written(moment: str) -> str:
     return f"{when.day} {when:%b %Y, %H:%M} {when.tzname() or ''}".rstrip()
 
 
-_jinja.filters |= {"written": written, "quantity": quantity}
+_jinja.filters |= {"written": written, "quantity": quantity, "explained": _explained}
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:
@@ -135,6 +142,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
         "rules": run_rules(run),
         "new_task": NEW_TASK,
+        "glossary": explanations(),
     }
 
 

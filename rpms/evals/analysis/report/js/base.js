@@ -22,6 +22,10 @@ function el(tag, attributes, ...children) {
     else node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.flat(Infinity).filter((child) => (child ?? "") !== ""));
+  // A badge or a heading that is a term of the glossary explains itself.
+  const isTerm = tag === "th" || node.classList.contains("badge");
+  const meaning = isTerm && data.glossary[node.textContent.toLowerCase()];
+  if (meaning && !node.title) node.title = meaning;
   return node;
 }
 
