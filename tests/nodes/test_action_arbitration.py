@@ -15,7 +15,7 @@ from rpms.guard.policy import applicable_actions
 from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.prompt_build import SHORTLIST, prompt_build
 from rpms.nodes.rule_assembly import rule_assembly
-from rpms.nodes.state import EpisodeState, decision_point, apply_update
+from rpms.nodes.state import EpisodeState, apply_update, decision_point
 from rpms.prompts.reply import read_action
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint

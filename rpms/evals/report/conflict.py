@@ -13,7 +13,7 @@ from rpms.evals.records import Episode
 from rpms.evals.report.source import names, source_of
 from rpms.evals.run_folder import Run, read_log
 from rpms.evals.tables import Cell, Table, count, label, part_of, percent
-from rpms.memory_store.plants import PLANTS, plant_kind
+from rpms.memory_store.contradictions import CONTRADICTIONS, contradiction_kind
 from rpms.vocabulary.files import stamp_of
 
 JUDGED = ("success", "failure", "critical_failure")
@@ -21,7 +21,7 @@ JUDGED = ("success", "failure", "critical_failure")
 UNJUDGED = ("not groundable", "scf")
 """Outcomes that an entry meets before the arbiter sees it; every other one comes after."""
 LEARNED = "learned"
-ADVICE = {**{kind: f"planted: {kind}" for kind in PLANTS}, LEARNED: LEARNED}
+ADVICE = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
 CACHED_LOGS = 20_000
 """In memory: a run that is watched is read again and again."""
 
@@ -80,11 +80,11 @@ def _outcomes_in(file: Path, _stamp: tuple[int, int]) -> Mapping[str, Counter[st
     for recall in _judged((read_log(file) or {}).get("steps", [])):
         entry = str(recall["entry"].get("id"))
         removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
-        outcome = outcomes.setdefault(plant_kind(entry) or LEARNED, Counter())
+        outcome = outcomes.setdefault(contradiction_kind(entry) or LEARNED, Counter())
         outcome.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
         slips[entry] = slips.get(entry, False) or not (removed or warned)
     for entry, slipped in slips.items():
-        outcomes[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
+        outcomes[contradiction_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
     return outcomes
 
 
