@@ -10,9 +10,9 @@ from rpms.evals.analysis.report.source import names, source_of
 from rpms.evals.analysis.step_analysis import LEARNED, analyses
 from rpms.evals.analysis.tables import Cell, Table, count, label, part_of, percent
 from rpms.evals.records.run_folder import Run
-from rpms.memory_store.plants import PLANTS
+from rpms.memory_store.contradictions import CONTRADICTIONS
 
-ADVICE = {**{kind: f"planted: {kind}" for kind in PLANTS}, LEARNED: LEARNED}
+ADVICE = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
 
 
 def conflict_table(run: Run) -> Table | None:
