@@ -1,4 +1,4 @@
-"""Train a LoRA on the file that ``rpms export --format chat`` writes, with TRL and PEFT.
+"""Train a LoRA on the file that ``rpms export`` writes, with TRL and PEFT.
 
     python examples/tune.py --model FILE.gguf --data lines.jsonl --out tuned --merge merged
     vllm serve merged --served-model-name tuned

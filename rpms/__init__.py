@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from rpms.envs import ToolWorld as ToolWorld
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
-    from rpms.evals.arms import Arm as Arm
-    from rpms.evals.arms import Variant as Variant
-    from rpms.evals.comparison import compare as compare
-    from rpms.evals.costs import Budget as Budget
-    from rpms.evals.evaluate import ExecutionOptions as ExecutionOptions
-    from rpms.evals.evaluate import evaluate as evaluate
-    from rpms.evals.frames import load as load
-    from rpms.evals.learn import learn as learn
-    from rpms.evals.report import report as report
+    from rpms.evals.analysis.frames import load as load
+    from rpms.evals.analysis.report import report as report
+    from rpms.evals.running.arms import Arm as Arm
+    from rpms.evals.running.arms import Variant as Variant
+    from rpms.evals.running.costs import Budget as Budget
+    from rpms.evals.running.evaluate import ExecutionOptions as ExecutionOptions
+    from rpms.evals.running.evaluate import evaluate as evaluate
+    from rpms.evals.running.learn import learn as learn
     from rpms.graph import STAGES as STAGES
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
@@ -70,10 +69,10 @@ _HOMES = {
         "environment_names",
         "get_environment",
     ),
-    "rpms.evals.costs": ("Budget",),
-    "rpms.evals.arms": ("Arm", "Variant"),
-    "rpms.evals.evaluate": ("ExecutionOptions", "evaluate"),
-    "rpms.evals.frames": ("load",),
+    "rpms.evals.running.costs": ("Budget",),
+    "rpms.evals.running.arms": ("Arm", "Variant"),
+    "rpms.evals.running.evaluate": ("ExecutionOptions", "evaluate"),
+    "rpms.evals.analysis.frames": ("load",),
     "rpms.graph": (
         "STAGES",
         "arun_episode",
@@ -84,13 +83,12 @@ _HOMES = {
         "stream_episode",
     ),
     "rpms.guard": ("Judgement", "LoopGuard", "RulesGuard", "judge"),
-    "rpms.evals.learn": ("learn",),
+    "rpms.evals.running.learn": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "settings_of"),
     "rpms.vocabulary.context": ("RunContext",),
     "rpms.rules.world_manual": ("load_manual",),
-    "rpms.evals.comparison": ("compare",),
-    "rpms.evals.report": ("report",),
+    "rpms.evals.analysis.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),
     "rpms.vocabulary.calls": ("Call",),

@@ -24,12 +24,12 @@ from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
-from rpms.evals.costs import Tokens
-from rpms.evals.episode import EpisodeRecorder
-from rpms.evals.manifest import rules_hash
-from rpms.evals.plan import Job
-from rpms.evals.run_folder import slug
-from rpms.evals.runner import check_recording, join_run
+from rpms.evals.records.checksums import rules_hash
+from rpms.evals.records.run_folder import slug
+from rpms.evals.running.costs import Tokens
+from rpms.evals.running.episode import EpisodeRecorder
+from rpms.evals.running.plan import Job
+from rpms.evals.running.runner import check_recording, join_run
 from rpms.graph.build import next_stage
 from rpms.guard.answers import belief_after
 from rpms.guard.audit import write_messages

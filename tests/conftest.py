@@ -23,8 +23,8 @@ from hypothesis import settings
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
-from rpms.evals import evaluate
-from rpms.evals.runner import local_pool
+from rpms.evals.running import evaluate
+from rpms.evals.running.runner import local_pool
 from rpms.graph.build import OUR_CALL, OWN_CALL
 from rpms.models.local import missing
 from rpms.rules.world_manual import load_manual

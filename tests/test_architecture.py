@@ -104,6 +104,27 @@ def test_one_name_to_import() -> None:
     assert files and not wrong
 
 
+# ``rpms.evaluate`` returns the report of the run that it made.
+REPORTED = {("running", "rpms.evals.analysis.report")}
+
+
+def test_evals_has_three_parts_that_meet_in_the_records() -> None:
+    """Running and analysis both know the records, and nothing of each other."""
+    folder = ROOT / "rpms" / "evals"
+    parts = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert parts == {"running", "records", "analysis"}
+    allowed = {"running": {"records"}, "analysis": {"records"}, "records": set[str]()}
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {name}"
+        for part in parts
+        for file in (folder / part).rglob("*.py")
+        for name in imports(file)
+        if name.startswith("rpms.evals.") and name.split(".")[2] not in {part, *allowed[part]}
+        and (part, name) not in REPORTED
+    ]  # fmt: skip
+    assert not wrong
+
+
 @pytest.mark.parametrize("package", BELOW)
 def test_imports_point_one_way(package: str) -> None:
     assert modules(package)

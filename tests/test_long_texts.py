@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import environment_names, get_environment
-from rpms.evals.runner import kind_of
+from rpms.evals.running.runner import kind_of
 from rpms.memory_store.methods.clin import read_abstractions
 from rpms.memory_store.methods.expel import vote
 from rpms.memory_store.methods.reasoning_bank import read_items

@@ -122,7 +122,7 @@ class Tally:
     def print(self) -> None:
         """A table of the rules, and a line for all of it."""
         from rpms.commands.terminal_tables import print_rows
-        from rpms.evals.tables import Table, count, label
+        from rpms.evals.analysis.tables import Table, count, label
 
         heads = ["against", "uninformed", "stopped"]
         rows = [[label(rule), *(count(self.rules[rule][head]) for head in heads)]
@@ -160,7 +160,7 @@ def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
 
 def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:
     """The conversations that ``Recorder`` kept in the step logs of a run folder."""
-    from rpms.evals.run_folder import read_log, read_run
+    from rpms.evals.records.run_folder import read_log, read_run
     from rpms.vocabulary.errors import RpmsError
 
     run = read_run(folder)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rpms.envs import Demo
-    from rpms.evals.run_folder import Run
-    from rpms.evals.tables import Table
+    from rpms.evals.analysis.tables import Table
+    from rpms.evals.records.run_folder import Run
 
 
 def demo(
@@ -32,8 +32,7 @@ def demo(
         int, limit_option("Run this many tasks for the table; 0 means the usual number.")
     ] = 0,
     conditions: Annotated[
-        str,
-        option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'."),
+        str, option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'.")
     ] = "",
     out: Annotated[
         str, option(OUTPUT, "The folder in which demo-WORLD is written, each time anew.")
@@ -47,11 +46,16 @@ def demo(
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
-    from rpms.evals.evaluate import ExecutionOptions, play_plan
-    from rpms.evals.plan import make_plan
-    from rpms.evals.plan_file import condition_contexts, condition_names, plan_arms, read_plan
-    from rpms.evals.report import read_report
-    from rpms.evals.report.page import write_report
+    from rpms.evals.analysis.report import read_report
+    from rpms.evals.analysis.report.page import write_report
+    from rpms.evals.running.evaluate import ExecutionOptions, play_plan
+    from rpms.evals.running.plan import make_plan
+    from rpms.evals.running.plan_file import (
+        condition_contexts,
+        condition_names,
+        plan_arms,
+        read_plan,
+    )
 
     world = get_environment(env)
     choice = world.demo
@@ -118,14 +122,15 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
 
 def standings(run: Run, graded: bool) -> Table:
     """How far each condition came, in the few figures that a first look wants."""
-    from rpms.evals.report.source import names, source_of
-    from rpms.evals.tables import Table, count, label, number
+    from rpms.evals.analysis.report.source import names, source_of
+    from rpms.evals.analysis.step_analysis import analyses
+    from rpms.evals.analysis.tables import Table, count, label, number
 
     rows = []
     for name in run.conditions:
         episodes = run.played(name)
         steps = sum(episode.steps for episode in episodes)
-        refused = sum(episode.invalid_actions for episode in episodes)
+        refused = sum(each.invalid_actions for each in analyses(run, episodes).values())
         score = [number(sum(e.score for e in episodes) / len(episodes))] if graded else []
         won = count(sum(episode.success for episode in episodes))
         rows.append([label(names(name)), won, *score, count(steps), count(refused)])
@@ -136,7 +141,7 @@ def standings(run: Run, graded: bool) -> Table:
 
 def _remove_last(folder: Path) -> None:
     """The planner's last run, which this one replaces; a run of any other model is left alone."""
-    from rpms.evals.run_folder import MANIFEST, read_run
+    from rpms.evals.records.run_folder import MANIFEST, read_run
 
     if (folder / MANIFEST).is_file() and read_run(folder).manifest.model == "sim":
         rmtree(folder)

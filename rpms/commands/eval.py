@@ -29,7 +29,7 @@ TITLED = ", ".join(map(condition_title, TITLES))
 
 def plan_names() -> list[str]:
     """The shipped plans, for completion."""
-    from rpms.evals.plan_file import shipped_plans
+    from rpms.evals.running.plan_file import shipped_plans
 
     return [*shipped_plans()]
 
@@ -66,11 +66,7 @@ def evaluate(
     ] = "",
     arm: Annotated[
         list[str] | None,
-        option(
-            RUN,
-            f"Run an arm of your own.{AGAIN}",
-            metavar="LABEL:SETTING=VALUE,...",
-        ),
+        option(RUN, f"Run an arm of your own.{AGAIN}", metavar="LABEL:SETTING=VALUE,..."),
     ] = None,
     limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
     spread: Annotated[
@@ -142,11 +138,11 @@ def evaluate(
     command_line: typer.Context,
 ) -> None:
     """Evaluate arms on a split, or continue and extend the run in the same folder."""
-    from rpms.evals.arms import listed
-    from rpms.evals.costs import Budget
-    from rpms.evals.evaluate import ExecutionOptions
-    from rpms.evals.evaluate import evaluate as run_all
-    from rpms.evals.plan_file import TaskSelection, choose_arms
+    from rpms.evals.running.arms import listed
+    from rpms.evals.running.costs import Budget
+    from rpms.evals.running.evaluate import ExecutionOptions
+    from rpms.evals.running.evaluate import evaluate as run_all
+    from rpms.evals.running.plan_file import TaskSelection, choose_arms
 
     options: dict[str, Any] = {
         "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],

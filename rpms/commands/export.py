@@ -1,4 +1,4 @@
-"""``rpms export``: a run in another format, or expert play as training data."""
+"""``rpms export``: a run, or expert play, as training data."""
 
 from __future__ import annotations
 
@@ -31,21 +31,11 @@ def export(
         typer.Argument(metavar="DIR", help="The folder of an evaluation.", show_default=False),
     ] = None,
     *,
-    format: Annotated[
-        str,
-        option(
-            OUTPUT,
-            "The format: agent trajectories (atif), or messages to tune a model on (chat).",
-            metavar="atif|chat",
-            autocompletion=lambda: ["atif", "chat"],
-        ),
-    ],
     out: Annotated[
         str,
         option(
             OUTPUT,
-            "The file to write, with a line for each episode; for atif also a folder, with a file "
-            "for each episode.",
+            "The file to write; what is known of each line goes to FILE.meta.jsonl.",
             callback=refuse_empty,
             metavar="FILE.jsonl",
         ),
@@ -53,14 +43,11 @@ def export(
     conditions: Annotated[
         str, option(RUN, "Export these conditions, separated by commas; by default all.")
     ] = "",
-    prompts: Annotated[
-        bool, option(OUTPUT, "Also write every prompt as it was sent.", "--prompts")
-    ] = False,
     per: Annotated[
         str,
         option(
             OUTPUT,
-            "With chat: write a line for each decision or for each episode.",
+            "Write a line for each decision or for each episode.",
             metavar="decision|episode",
         ),
     ] = "decision",
@@ -68,14 +55,13 @@ def export(
         int,
         option(
             OUTPUT,
-            "With chat: write at most this many decisions of an episode, evenly spaced; 0 means "
-            "all.",
+            "Write at most this many decisions of an episode, evenly spaced; 0 means all.",
             min=0,
         ),
     ] = 0,
     expert: Annotated[
         bool,
-        option(RUN, "With chat: let the rules' procedure act, or correct DIR.", "--expert"),
+        option(RUN, "Let the rules' procedure act, or correct DIR.", "--expert"),
     ] = False,
     split: SplitOption = "",
     limit: Annotated[
@@ -116,16 +102,15 @@ def export(
     workers: WorkersOption = None,
     settings: RunContext,
 ) -> None:
-    """Write the episodes of a run, or of the expert, in a format that other tools read.
+    """Write a run's won episodes as chat messages to tune a model on; nothing is sent anywhere.
 
     With --expert no run is needed: the guard's policy acts on tasks of a learning split under the
     settings given here, and its decisions become training data. With both, the expert answers each
     prompt of the run.
     """
-    from rpms.evals.export import CHAT, export_run
-    from rpms.evals.export_chat import PER, export_chat, export_expert
-    from rpms.evals.plan_file import condition_names
-    from rpms.evals.run_folder import read_run
+    from rpms.evals.records.run_folder import read_run
+    from rpms.evals.running.export_chat import PER, export_chat, export_expert
+    from rpms.evals.running.plan_file import condition_names
     from rpms.vocabulary.errors import RpmsError
 
     if not expert and folder is None:
@@ -133,22 +118,14 @@ def export(
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
     target, chosen = Path(out), condition_names(conditions)
-    if expert and format != CHAT:
-        raise RpmsError(f"--expert writes training data: give --format chat, not {format}")
     if folder is None:
         done = export_expert(
             env, target, split=split, limit=limit, spread=spread, won=won,
             conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
             most=most, workers=workers, show=True,
         )  # fmt: skip
-    elif format == CHAT:
-        done = export_chat(read_run(folder), target, chosen, per, most, corrected=expert)
     else:
-        written = export_run(read_run(folder), format, target, chosen, prompts)
-        unread = f"; left out, as its step log cannot be read: {written.without_log}"
-        episodes = quantity(written.episodes, "episode")
-        print_wrapped(f"written: {out} ({episodes}{unread if written.without_log else ''})")
-        return
+        done = export_chat(read_run(folder), target, chosen, per, most, corrected=expert)
     lost = f"; left out, as lost: {done.lost}" if done.lost else ""
     print_wrapped(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "

@@ -30,8 +30,7 @@ def learn(
     env: EnvOption,
     split: SplitOption = "",
     rounds: Annotated[
-        int,
-        option(RUN, "Learn in this many rounds; the paper has 1 to 3.", min=1, max=MOST_TIMES),
+        int, option(RUN, "Learn in this many rounds; the paper has 1 to 3.", min=1, max=MOST_TIMES)
     ] = 1,
     limit: Annotated[
         int, limit_option("Run this many tasks in each round; 0 means the whole split.")
@@ -41,8 +40,7 @@ def learn(
         option(MEMORY, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
     ] = "rpms",
     from_runs: Annotated[
-        str,
-        option(RUN, "Learn from the recorded runs in this folder instead.", metavar="DIR"),
+        str, option(RUN, "Learn from the recorded runs in this folder instead.", metavar="DIR")
     ] = "",
     runs: Annotated[
         str, option(OUTPUT, "The folder for the runs; by default OUT.runs.", metavar="DIR")
@@ -70,8 +68,8 @@ def learn(
     settings: RunContext,
 ) -> None:
     """Learn a memory from episodes under condition B rules, and write it as a snapshot."""
-    from rpms.evals.evaluate import ExecutionOptions
-    from rpms.evals.learn import learn as learn_all
+    from rpms.evals.running.evaluate import ExecutionOptions
+    from rpms.evals.running.learn import learn as learn_all
 
     learn_all(
         out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,

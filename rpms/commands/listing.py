@@ -147,7 +147,7 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
 def plans(as_json: JsonOption = False) -> None:
     """List the plans that 'rpms eval --plan NAME' takes."""
     from rpms.commands.terminal_tables import print_stacked
-    from rpms.evals.plan_file import read_plan, shipped_plans
+    from rpms.evals.running.plan_file import read_plan, shipped_plans
 
     rows = {name: read_plan(name) for name in shipped_plans()}
     if as_json:

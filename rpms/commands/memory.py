@@ -24,7 +24,7 @@ def stats(file: FileArgument, as_json: JsonOption = False) -> None:
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_rows
-    from rpms.evals.tables import Cell, Table, count, label
+    from rpms.evals.analysis.tables import Cell, Table, count, label
     from rpms.memory_store import read_snapshot
     from rpms.vocabulary.output import open_console
 

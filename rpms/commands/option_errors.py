@@ -43,12 +43,28 @@ def replaced_option(words: Sequence[str]) -> str:
         if (removed := name.replace("--no-", "--")) in gone:
             return f"{name} is gone: {REMOVED[gone[removed]].advice}"
         if name in ("--preset", "--protocol"):
-            from rpms.evals.plan_file import shipped_plans
+            from rpms.evals.running.plan_file import shipped_plans
 
             plan = "ablation" if value == "2x2" else value
             plan = plan if plan in shipped_plans() else "FILE.yaml"
             return f"{name} is gone: give --plan {plan} instead; 'rpms plans' lists the plans"
     return ""
+
+
+REMOVED_WORDS = {
+    ("compare",): "'rpms report A B' puts runs side by side.",
+    ("export", "--format"): "'rpms export' writes chat messages alone: leave it out.",
+    ("export", "--prompts"): "Each line has its whole prompt: leave it out.",
+}
+"""Commands and options of earlier versions, and what to type instead."""
+
+
+def removed_word(words: Sequence[str]) -> str:
+    """For a command or an option that is gone, what to type instead."""
+    given = {*words, *(name for name, _ in typed(words))}
+    return next(
+        (f" {hint}" for names, hint in REMOVED_WORDS.items() if given.issuperset(names)), ""
+    )
 
 
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:

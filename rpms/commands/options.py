@@ -10,16 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.help_text import (
-    EXECUTION,
-    GUARD,
-    KNOWLEDGE,
-    MEMORY,
-    MODEL,
-    OUTPUT,
-    PROMPT,
-    RUN,
-)
+from rpms.commands.help_text import EXECUTION, GUARD, KNOWLEDGE, MEMORY, MODEL, OUTPUT, PROMPT, RUN
 from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import print_safe

@@ -1,4 +1,4 @@
-"""``rpms report``, ``compare`` and ``view``: run folders as tables, as files and in a browser."""
+"""``rpms report`` and ``view``: run folders as tables, as files and in a browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rpms.commands.options import AGAIN, JsonOption, option, print_json
 from rpms.vocabulary.output import open_console, print_safe
 
 if TYPE_CHECKING:
-    from rpms.evals.report import Report
+    from rpms.evals.analysis.report import Report
 
 
 def report(
@@ -46,8 +46,8 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Print the verdict and tables of a run, or of several as one, and write the report page."""
-    from rpms.evals.report import read_report
-    from rpms.evals.report.page import write_report
+    from rpms.evals.analysis.report import read_report
+    from rpms.evals.analysis.report.page import write_report
 
     whole = read_report(folders)
     chosen = whole.only(tables) if tables else whole
@@ -77,35 +77,6 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
 
 
-def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folders of two runs.")],
-    allow_differences: Annotated[
-        bool, typer.Option("--allow-differences", help="Also compare runs whose protocols differ.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Pair two runs by condition and task; refused where their protocols differ."""
-    from rich.markup import escape
-
-    from rpms.commands.terminal_tables import print_source, print_tables
-    from rpms.evals.comparison import compare as compare_folders
-
-    comparison = compare_folders(folders, allow_differences)
-    if as_json:
-        print_json(comparison.as_json())
-        return
-    console = open_console(highlight=False)
-    width = max(map(len, comparison.names)) + 1
-    for name, source in zip(comparison.names, comparison.sources, strict=True):
-        console.print(f"[bold]{escape(f'{name}:'.ljust(width))}[/] {escape(source)}")
-    console.print("\n[bold]What was set differently[/]")
-    for line in comparison.differences or ["nothing that the manifests record"]:
-        console.print(f"  {escape(line)}")
-    console.print()
-    print_source(console, "", comparison.protocol)
-    print_tables(console, comparison.tables)
-
-
 def view(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR", help="Run folders, or folders that hold some.")
@@ -118,11 +89,11 @@ def view(
     ] = 0,
     show: Annotated[bool, typer.Option("--open", help="Also open a browser.")] = False,
 ) -> None:
-    """Follow runs in a browser while they are going on; nothing is written, Ctrl-C ends it."""
+    """Serve the pages of runs; reload one while its run goes on. Ctrl-C ends it."""
     from rpms.commands.view_server import ViewServer, serve
-    from rpms.evals.report.live import Shelf
+    from rpms.evals.analysis.report.served import ServedRuns
 
-    server = ViewServer(Shelf(folders), port)
+    server = ViewServer(ServedRuns(folders), port)
     print(f"{server.address} (Ctrl-C ends it)", flush=True)
     if show:
         import webbrowser

@@ -54,7 +54,7 @@ def check(
     from rpms.commands.world_check import check_world
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.registry import BUILT_IN, missing_worlds
-    from rpms.evals.tables import Table, count, label
+    from rpms.evals.analysis.tables import Table, count, label
     from rpms.guard.conversation import ConversationTracker
     from rpms.guard.examples import example_problems, field_problems
     from rpms.guard.sources import compare_policy

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table as Grid
 
-from rpms.evals.tables import NONE, Cell, Table
+from rpms.evals.analysis.tables import NONE, Cell, Table
 
 HEADING = 12
 """A longer heading breaks between its words."""

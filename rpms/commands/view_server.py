@@ -1,27 +1,25 @@
 """``rpms view``: report pages of runs that may still be going on, for a browser on this machine.
 
 The server listens on the loopback address alone, answers GET and nothing else, and gives out
-pages and step logs that it looked up itself, never a file by its path. A page of another site
+pages that it made itself, never a file by its path. A page of another site
 could have a browser ask here under a name of its own; the Host header gives that away.
 """
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
-from rpms.evals.report.live import Shelf
+from rpms.evals.analysis.report.served import ServedRuns
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact
 
 HOST = "127.0.0.1"
 SLOW_S = 30.0
 """Who takes longer to ask is hung up on."""
-HTML, JSON = "text/html; charset=utf-8", "application/json"
-TEXT, GZIP = "text/plain; charset=utf-8", "application/gzip"
+HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 HEADERS = {
     "Allow": "GET, HEAD",
     "Cache-Control": "no-store",
@@ -34,13 +32,13 @@ HEADERS = {
 
 
 class ViewServer(ThreadingHTTPServer):
-    """Serves a shelf of runs."""
+    """Serves the pages of runs."""
 
     daemon_threads = True
 
-    def __init__(self, shelf: Shelf, port: int = 0) -> None:
+    def __init__(self, served: ServedRuns, port: int = 0) -> None:
         """Listen; 0 is any free port."""
-        self.shelf = shelf
+        self.served = served
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -54,7 +52,7 @@ class ViewServer(ThreadingHTTPServer):
     @property
     def address(self) -> str:
         """Where the pages are: the only run, or the list of all."""
-        names = list(self.shelf.runs())
+        names = list(self.served.runs())
         path = f"run/{names[0]}/" if len(names) == 1 else ""
         return f"http://{HOST}:{self.server_port}/{path}"
 
@@ -73,33 +71,25 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.FORBIDDEN, TEXT, b"ask for this page by its own address\n")
             return
         try:
-            answer = self._answer(unquote(urlsplit(self.path).path))
+            page = self._page(unquote(urlsplit(self.path).path))
         except (RpmsError, OSError) as error:
             text = redact(f"{error}\n").encode()
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, TEXT, text)
             return
-        if answer is None:
+        if page is None:
             self._send(HTTPStatus.NOT_FOUND, TEXT, b"there is nothing here\n")
         else:
-            self._send(HTTPStatus.OK, *answer)
+            self._send(HTTPStatus.OK, HTML, page.encode())
 
     do_HEAD = do_GET
 
-    def _answer(self, path: str) -> tuple[str, bytes] | None:
-        shelf = self.server.shelf
+    def _page(self, path: str) -> str | None:
         if path == "/":
-            return HTML, shelf.index().encode()
+            return self.server.served.index()
         top, _, rest = path.lstrip("/").partition("/")
-        name, _, what = rest.partition("/")
-        run = shelf.runs().get(name) if top == "run" else None
-        if run is None:
-            return None
-        if what == "":
-            return HTML, run.page().encode()
-        if what == "state":
-            return JSON, json.dumps(run.state()).encode()
-        log = run.log(what)
-        return None if log is None else (GZIP, log)
+        name, slash, more = rest.partition("/")
+        run = self.server.served.runs().get(name) if top == "run" else None
+        return run.page() if run and slash and not more else None
 
     def _refuse(self) -> None:
         self.close_connection = True  # whatever body follows is not read

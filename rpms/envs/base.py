@@ -1,11 +1,11 @@
-"""What the graph asks of a world.
+"""The interface between the graph and a world.
 
-An ``Environment`` is stateless knowledge about a world (its tasks, how its texts read, how a
-belief follows from them). A ``LiveGame`` is one running simulator. Nodes see only these two, so a
-new world is a folder of its own, with its rules and prompts in it, and never a branch in a node.
+An ``Environment`` is stateless knowledge about a world: its tasks, the parsing of its texts, the
+update of the belief. A ``LiveGame`` is one running simulator. Nodes use only these two, so a new
+world is a folder with its rules and prompts, and never a branch in a node.
 
-What a world must give is abstract, and little. The rest has a default that suits a world with one
-hand and silent refusals, and does without what only measures.
+The abstract methods are the minimum. The others have defaults that suit a world with one hand and
+rejections without a reason; metrics are optional.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOTHING_HAPPENS = "Nothing happens."
 
 
 class Task(TypedDict):
-    """One episode that can be played; plain data, so it fits in state and run files.
+    """One task that can be run as an episode; plain data, so it fits in state and run files.
 
     Attributes:
         env: the environment's name.
@@ -61,9 +61,9 @@ class Task(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """What one command led to. Success is ``won``; ``done`` alone never counts as success.
+    """The result of one action. Success is ``won``; ``done`` alone never counts as success.
 
-    ``state`` is the simulator's state after it, where that is plain data.
+    ``state`` is the simulator's state after it, if that is plain data.
     """
 
     observation: str
@@ -80,7 +80,7 @@ class LiveGame(Protocol):
         """Start the task and return the first observation."""
 
     def step(self, action: str) -> Outcome:
-        """Play one action, given in the agent's wording."""
+        """Execute one action, in the agent's wording."""
 
     def facts(self) -> Any:
         """The simulator's true state, for tests and metrics; never shown to the agent."""
@@ -92,10 +92,10 @@ class LiveGame(Protocol):
 
 
 class Planted(NamedTuple):
-    """A call against the rules that a demonstration's scripted model makes.
+    """A call of a demonstration's scripted model that violates the rules.
 
-    It is the plan's own call of ``tool``, with other ``arguments`` where some are given, made just
-    before the plan's first call of ``before``.
+    It is the plan's call of ``tool``, with the given ``arguments`` changed, made just before the
+    plan's first call of ``before``.
     """
 
     tool: str
@@ -104,16 +104,16 @@ class Planted(NamedTuple):
 
 
 class Demo(NamedTuple):
-    """What a demonstration plays of a world.
+    """The tasks that ``rpms demo`` runs in a world.
 
     Attributes:
         split: the list of tasks.
-        story: which of them is told step by step; the table begins with it, too.
-        tasks: how many the table has.
-        steps: how long an episode may be.
-        condition: of the story; the table has it, too.
-        planted: in a world of tools, what a scripted model does against the rules; the story is
-            that agent's then, behind the guard of tools, and there is no table.
+        story: the index of the task that is shown step by step; the table begins with it.
+        tasks: the number of tasks in the table.
+        steps: the step budget of an episode.
+        condition: the condition of the story, which the table includes.
+        planted: in a world of tools, the calls of a scripted model that violate the rules; the
+            story then shows that agent behind the guard, and there is no table.
     """
 
     split: str
@@ -126,22 +126,22 @@ class Demo(NamedTuple):
 
 @runtime_checkable
 class Restorable(LiveGame, Protocol):
-    """A simulator whose state is plain data: what its outcomes carry brings it back."""
+    """A simulator whose state is plain data: it can be restored from an ``Outcome``."""
 
     def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
-        """Go where ``state`` was taken, just after ``observation`` was given.
+        """Restore the point at which ``state`` was taken, just after ``observation``.
 
         Raises:
-            EnvironmentFault: it is not the same game, or not the same point of it.
+            EnvironmentFault: the state belongs to another game or another point of it.
         """
 
 
 @runtime_checkable
 class Listing(LiveGame, Protocol):
-    """A simulator that can say what it would accept; shown only where a run asks for it."""
+    """A simulator that can list the actions it would accept; shown only if a run asks for it."""
 
     def commands(self) -> list[str]:
-        """Every action that would not be refused now, in the agent's wording."""
+        """Every action that would not be rejected now, in the agent's wording."""
 
 
 @runtime_checkable
@@ -152,32 +152,32 @@ class ToolGame(LiveGame, Protocol):
         """Its tools, for LangChain."""
 
     def won(self) -> bool:
-        """Whether the task is solved."""
+        """Return whether the task is solved."""
 
 
 class Environment(ABC):
     """A world the agent can act in.
 
     Attributes:
-        name: as on the command line and in a run's input. A world found by entry point or by
-            import path gets the name it was found by.
+        name: the name on the command line and in a run's input. A world found by entry point or
+            import path gets that as its name.
         max_steps: the step budget of an episode.
-        max_tokens: how long a reply may be.
-        max_live: how many simulators one process can hold, all on one thread and each rebuilt by
-            replay when it is needed again; None where games are Restorable and independent
-            objects, which need neither thread nor limit nor replay.
+        max_tokens: the token limit of a reply.
+        max_live: the number of simulators that one process can hold, all on one thread and each
+            restored by replay when it is needed again; None if games are Restorable and
+            independent objects, which need no thread, limit or replay.
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
-        graded: whether scores between lost and won mean something.
+        graded: scores between failure and success are meaningful.
         signature: the fields of the printed goal signatures, in their order.
-        demo: what ``rpms demo`` plays of it; the first tasks of its first split by default.
-        packages: the installed packages whose versions belong into a run's manifest.
-        nowhere: what the agent reads of where it is while that is no place.
-        embodied: whether the agent is somewhere or holds something; a state is more than that else.
-        lists_actions: whether its games can say which actions they would accept (``Listing``).
-        states_decide: whether the states on record may decide if an action works; where they never
-            do, learning rules leaves them out.
-        sub_goal_from_manual: whether ``sub_goal`` reads the procedure of Tier 2 or other knowledge
-            of the domain. A run without rules then has no sub-goal: its name is empty.
+        demo: the tasks of ``rpms demo``; the first ones of its first split by default.
+        packages: the installed packages whose versions a run's manifest records.
+        nowhere: the text for the agent's location while it is at no place.
+        embodied: the agent has a location and a hand.
+        lists_actions: its games can list the actions they would accept (``Listing``).
+        states_decide: recorded states may decide whether an action works; if not, rule learning
+            ignores them.
+        sub_goal_from_manual: ``sub_goal`` uses the procedure of Tier 2 or other domain knowledge. A
+            run without rules then has no sub-goal: its name is empty.
     """
 
     name: str = ""
@@ -196,26 +196,26 @@ class Environment(ABC):
 
     @property
     def demo(self) -> Demo:
-        """See above."""
+        """The tasks of ``rpms demo``."""
         return Demo(self.splits()[0])
 
-    # What a world must give.
+    # Required.
 
     @abstractmethod
     def goal_types(self) -> list[str]:
-        """Every goal type (or family) the world has; the manual must cover them all."""
+        """Every goal type (or family) of the world; the manual must cover them all."""
 
     @abstractmethod
     def splits(self) -> list[str]:
-        """Names of the task lists that can be asked for; the first is played by default."""
+        """The names of the task lists; the first is the default."""
 
     @abstractmethod
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
-        """The split's tasks in their fixed order; raises RpmsError when it is not there."""
+        """The split's tasks in their fixed order; raises RpmsError for an unknown split."""
 
     @abstractmethod
     def open_game(self) -> LiveGame:
-        """A fresh simulator; reuse it for many tasks through ``reset``."""
+        """A new simulator; ``reset`` reuses it for many tasks."""
 
     @abstractmethod
     def parse_goal(self, sentence: str) -> GoalSpec:
@@ -227,13 +227,13 @@ class Environment(ABC):
 
     @abstractmethod
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """Where the agent is within the goal."""
+        """The current sub-goal, and the progress of the goal."""
 
-    # Its files: beside the module that defines it, unless it says otherwise.
+    # Files: by default beside the module that defines the world.
 
     @cached_property
     def folder(self) -> Path:
-        """Where the world's own files are."""
+        """The folder with the world's files."""
         return Path(inspect.getfile(type(self))).parent
 
     @cached_property
@@ -243,15 +243,15 @@ class Environment(ABC):
 
     @cached_property
     def prompts(self) -> Path:
-        """The folder with system.md, examples/ and, for blocks printed its own way, templates/."""
+        """The folder with system.md, examples/ and, for custom prompt blocks, templates/."""
         return self.folder / "prompts"
 
     @cached_property
     def memory(self) -> Path:
-        """The snapshot that is used where a run names none; it need not exist."""
+        """The default memory snapshot; it need not exist."""
         return self.folder / "memory.jsonl"
 
-    # What most worlds have in common.
+    # Defaults that suit most worlds.
 
     @property
     def learning_split(self) -> str:
@@ -272,69 +272,69 @@ class Environment(ABC):
         return list(dict.fromkeys(map(self.task_name, self.tasks(split))))
 
     def command_verbs(self) -> list[str]:
-        """First words of the simulator's own commands, if the manual is to be held against them."""
+        """First words of the simulator's commands, if the manual is to be checked against them."""
         return []
 
     def wording(self, split: str) -> str:
-        """Which of its wordings the agent reads in a split, where the world has several."""
+        """The wording of the texts in a split, if the world has several."""
         return "the world's own"
 
     def command_templates(self) -> list[str]:
-        """The simulator's commands with blanks, such as ``open {place}``: what rules are about.
+        """The simulator's commands with blanks, such as ``open {place}``.
 
-        By default the numbered list that the system prompt gives of them.
+        By default the numbered list in the system prompt.
         """
         text = read_text(self.prompts / "system.md", "the system prompt")
         return re.findall(r"^\d+\. (.+?)\s*$", text, flags=re.MULTILINE)
 
     def task_name(self, task: Task) -> str:
-        """What the benchmark calls the task that this episode is one variation of."""
+        """The benchmark's name of the task that this episode is a variation of."""
         return self.parse_goal(task["goal"])["type"]
 
     def task_types(self) -> dict[str, str]:
-        """Types of tasks finer than goal types, each with a real sentence, or empty: not played."""
+        """Task types finer than goal types, each with a sample sentence (empty: no tasks)."""
         return {}
 
     def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
-        """The steps of a goal's own way, each with when it is done; empty: its type's procedure."""
+        """A goal's own steps, each with its end condition; empty to use its type's procedure."""
         return []
 
     def type_label(self, goal_type: str) -> str:
-        """A goal type as the tables of a report show it."""
+        """The label of a goal type in the tables of a report."""
         return goal_type.replace("_", " ")
 
     def first_belief(self, observation: str) -> Belief:
-        """b_0 from the first observation, read like any other."""
+        """b_0 from the first observation, parsed like any other."""
         return self.update_belief(empty_belief(), "", observation)
 
     def read_answer(self, belief: Belief, call: Call, answer: str) -> Belief | None:
-        """The belief after a tool's answer; None leaves it to the manual's effects and records."""
+        """The belief after a tool's answer; None to use the manual's effects and records."""
         return None
 
     def tools(self) -> list[Any]:
-        """The tools that an agent acts by, for holding the manual against them."""
+        """The agent's tools, for checking the manual against them."""
         return []
 
     def failed(self, observation: str) -> bool:
-        """Whether the environment's answer means that the action was refused."""
+        """Return whether the environment's answer means that the action was rejected."""
         return observation.startswith(NOTHING_HAPPENS)
 
     def rejection_reason(self, observation: str) -> str:
-        """Why a command was rejected, in the environment's own words; empty if it does not say."""
+        """The environment's own reason for rejecting a command; empty if it gives none."""
         return ""
 
     def carried_out(self, action: str, belief: Belief, observation: str) -> str:
-        """The command that was carried out in the end; empty if the world only asked back."""
+        """The command that was carried out; empty if the world asked for disambiguation."""
         return action
 
     def read_action(self, text: str) -> str:
-        """Bring loose wording to the canonical action text; unknown text passes through."""
+        """Convert loose wording to the canonical action text; unknown text stays as it is."""
         return " ".join(text.lower().split())
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The lines of the [Current State] block: short, and only what helps decide."""
         doors = belief["containers"]
-        named = (goal["object"], goal["destination"])
+        goal_kinds = (goal["object"], goal["destination"])
         parts = {
             "Location": belief["location"] or self.nowhere,
             "Within reach": ", ".join(belief["reachable"]),
@@ -345,26 +345,26 @@ class Environment(ABC):
             "Seen": ", ".join(
                 f"{thing} at {place}"
                 for thing, place in belief["last_seen"].items()
-                if kind_of(thing) in named
+                if kind_of(thing) in goal_kinds
             ),
             "Searched": ", ".join(belief["searched"]),
         }
         return [f"{name}: {text}" for name, text in parts.items() if text]
 
     def whereabouts(self, belief: Belief) -> str:
-        """Where the agent is and what it holds, before a step that is watched."""
+        """The agent's location and hand in words, for a step that is shown to a person."""
         if not self.embodied:
             return ""
         holding = ", ".join(belief["holding"]) or "nothing"
         return f"at {belief['location'] or 'the start'}, holding {holding}; "
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
-        """What that block says besides where old turns are left out, the most relevant first."""
-        around = ((place, objects_at(belief, place)) for place in belief["reachable"])
-        near = [f"{thing} at {place}" for place, things in around for thing in things]
+        """Additions to [Current State] when old turns are omitted, most relevant first."""
+        reachable = ((place, objects_at(belief, place)) for place in belief["reachable"])
+        near = [f"{thing} at {place}" for place, things in reachable for thing in things]
         return {"Here": [*objects_at(belief, belief["location"] or ""), *near, *belief["visible"]]}
 
-    # Signatures and COMPAT: how experience is filed and when it fits.
+    # Signatures and COMPAT: the keys of experience, and when it fits.
 
     def print_state(self, belief: Belief) -> str:
         """The printed state signature: ``holding=none|open=chest 1,locker 2``."""
@@ -373,9 +373,9 @@ class Environment(ABC):
         return f"{text}|open={','.join(opened)}" if opened else text
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """COMPAT: why a memory recorded in another state does not fit this one, else empty.
+        """COMPAT: why a memory's recorded state does not fit this one; empty if it fits.
 
-        The paper's occupancy of the hand (Eq. 6). Schemas are recorded in no particular state, so
+        By default the paper's occupancy of the hand (Eq. 6). Schemas have no recorded state, so
         they fit any.
         """
         printed = entry.get("state_signature")
@@ -389,32 +389,32 @@ class Environment(ABC):
         return ""
 
     def changed_by(self, action: str) -> tuple[str, ...]:
-        """How the facts begin that an action changes, for schemas of a world without a body.
+        """The prefixes of the facts that an action changes, for schemas of a world without a body.
 
-        What else an answer shows was found out, or is a consequence that other things decide.
+        Other facts in an answer were discovered, or follow from something else.
         """
         return ("",)
 
     def steps_done(self, entry: Mapping[str, Any], belief: Belief) -> set[int]:
-        """Which steps of a snippet, by number, are done by what the entry itself tells of them.
+        """The steps of a snippet, by index, that are already done by the entry's own record.
 
-        For worlds whose state has more than a hand: what a step changed then is changed already.
-        Nothing here may ask the rules.
+        For worlds whose state has more than a hand: the recorded change of the step holds already.
+        An implementation must not use the rules.
         """
         return set()
 
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
-        """What a success snippet writes down of the state that its actions started from."""
+        """The part of the starting state that a success snippet records."""
         return {"holding": belief["holding"][0] if belief["holding"] else None}
 
     def role_names(self, belief: Belief) -> dict[str, str]:
-        """Roles of the world's own, each with the name that plays it now: ids are told by them."""
+        """Roles of the world, each with its current name: ids are remembered by role."""
         return {}
 
     def individual(self, name: str) -> bool:
-        """Whether a name without a number means another thing in another task, as ``blue box``.
+        """Return whether an unnumbered name (``blue box``) is another thing in another task.
 
-        Such a name is remembered only by the role it plays (``role_names``), or not at all.
+        Such a name is remembered by its role (``role_names``), or not at all.
         """
         return False
 
@@ -428,46 +428,46 @@ class Environment(ABC):
 
     @property
     def keys(self) -> Keys:
-        """Both, for a memory of this world."""
+        """How memories of this world are keyed."""
         return Keys(self.read_signature, self.compat_key)
 
-    # Metrics, never hints: nothing the agent reads may come from here.
+    # Metrics only: nothing that the agent reads may come from here.
 
     def belief_errors(self, belief: Belief, facts: Any) -> list[str]:
         """Statements of the belief that the true facts contradict."""
         return []
 
     def true_state(self, facts: Any) -> dict[str, str]:
-        """The true state in a few words, for logs and viewers; empty where nothing is checked."""
+        """The true state in a few words, for logs and viewers; empty if the world has no check."""
         return {}
 
     def true_belief(self, facts: Any, named: Collection[str] = ()) -> Belief | None:
-        """The belief of somebody who knows everything, for auditing rules; None if nobody does.
+        """The belief that the true state implies, for auditing rules; None if it is unavailable.
 
-        A belief has each thing in one place: where it is in several, in one that is ``named``.
+        A belief has each thing in one place; if it is in several, one of ``named`` is used.
         """
         return None
 
     def demands(
         self, game: LiveGame, actions: Sequence[str]
     ) -> list[dict[str, bool] | None] | None:
-        """What the simulator's own rules demand of actions, and whether each part holds now.
+        """The preconditions of actions by the simulator's rules, each with whether it holds.
 
-        None where its rules cannot be read; None for an action that they do not know.
+        None if its rules cannot be read; None for an action that they do not have.
         """
         return None
 
 
 class ToolWorld(Environment):
-    """A world that somebody else's agent acts in through tools, without a simulator of ours.
+    """A world without a simulator, in which any agent acts through tools.
 
-    Its tools are the actions of Tier 3, by their names and those of their arguments. Answers are
-    read by the manual, or in Python by ``read_answer``. A task is what the person said first; a
-    world that tells by ``sub_goal`` how far it has come is won at 100%.
+    Its tools are the actions of Tier 3, matched by the names of tools and arguments. The manual
+    reads the answers, or ``read_answer`` does in Python. A task is the user's first message. If
+    ``sub_goal`` reports progress, the task is won at 100%.
     """
 
     def __init_subclass__(cls) -> None:
-        """Refuse what an earlier version had."""
+        """Reject a method of an earlier version."""
         if "update_belief" in vars(cls):
             raise RpmsError(
                 f"{cls.__name__}.update_belief: a world of tools reads an answer in "
@@ -475,49 +475,49 @@ class ToolWorld(Environment):
             )
 
     nowhere = ""
-    max_steps = max_tokens = 0  # the agent's own affair
+    max_steps = max_tokens = 0  # the agent sets its own limits
 
     def goal_types(self) -> list[str]:
-        """Those that Tier 2 has a procedure for."""
+        """The goal types with a procedure in Tier 2."""
         return list(self._tier("domain")["procedures"])
 
     def splits(self) -> list[str]:
-        """One, in which tasks are as they come."""
+        """One split, without a fixed list of tasks."""
         return ["agent"]
 
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
-        """None that are known beforehand."""
+        """No task is known beforehand."""
         return []
 
     def open_game(self) -> LiveGame:
-        """There is none."""
-        raise RpmsError(f"{self.name} is played by an agent with tools, not by us: rpms.guard")
+        """Raise an error: there is no simulator."""
+        raise RpmsError(f"{self.name} has no simulator: run an agent with tools behind rpms.guard")
 
     def parse_goal(self, sentence: str) -> GoalSpec:
-        """The sentence, as a goal of the first type."""
+        """The sentence as a goal of the first type."""
         kind = self.goal_types()[0]
         return GoalSpec(sentence=sentence, type=kind, object="", state=None, count=1,
                         destination="", signature=f"{kind}:::")  # fmt: skip
 
     def update_belief(self, previous: Belief, action: str, observation: str) -> Belief:
-        """What is read of a call is read from the call itself, not from its text."""
+        """Return the belief unchanged: ``read_answer`` reads calls as data, not as text."""
         return previous
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """All of it."""
+        """The whole goal."""
         return SubGoal(name=goal["type"], target=goal["sentence"], progress=0)
 
     def failed(self, observation: str) -> bool:
-        """As LangChain words an error, or in JSON."""
+        """Recognise LangChain's error texts, and an error in JSON."""
         return observation == "Error" or observation.startswith(("Error:", "Error ", '{"error"'))
 
     def command_templates(self) -> list[str]:
-        """The syntax of Tier 3: tools are known, whatever they need and do."""
+        """The syntax of every Tier-3 action: the tools are known without the rules."""
         return [_syntax(action) for action in self._tier("environment")["actions"]]
 
     def _tier(self, name: str) -> dict[str, Any]:
         file = self.rules / f"{name}.yaml"
-        return _read_tier(file, stamp_of(file))  # asked at every message of a conversation
+        return _read_tier(file, stamp_of(file))  # cached: every message of a conversation needs it
 
 
 @lru_cache(maxsize=64)
@@ -526,8 +526,8 @@ def _read_tier(file: Path, _content: tuple[int, int]) -> dict[str, Any]:
 
 
 def _syntax(action: Mapping[str, Any]) -> str:
-    """An action's syntax, or one made from the arguments of a tool."""
-    given = action.get("arguments", {})
-    table = given if isinstance(given, dict) else {name: name for name in given}
+    """An action's syntax, or one derived from the arguments of a tool."""
+    arguments = action.get("arguments", {})
+    table = arguments if isinstance(arguments, dict) else {name: name for name in arguments}
     blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
     return str(action.get("syntax") or " ".join([action["name"], *blanks]))

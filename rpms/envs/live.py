@@ -1,14 +1,14 @@
 """Running episodes, keyed by episode id.
 
-Nodes ask here for the live game of their episode. Where this process does not hold it (a crash,
-a restart, another server worker), or holds it at another point, it is brought back: at once from
-the state that the checkpoint carries, where a world's state is plain data; otherwise the actions
-played so far are played again, and every observation must come back as recorded. A difference is
-an error, never a silent continuation.
+Nodes get the live game of their episode from here. If this process does not have it (a crash, a
+restart, another server worker), or has it at another step, it is restored: from the state in the
+checkpoint if the world's state is plain data, otherwise by a replay of the recorded actions. In a
+replay every observation must equal the recorded one: a difference is an error, never a silent
+continuation.
 
-A world of plain data is played wherever it is called from. Simulators (``max_live``) are not
-thread-safe, while LangGraph runs synchronous nodes on whatever thread is free; all their calls
-run on one dedicated thread per process.
+Games of plain data run on the calling thread. Simulators (``max_live``) are not thread-safe, while
+LangGraph runs synchronous nodes on any free thread; all calls of simulators run on one dedicated
+thread per process.
 """
 
 from __future__ import annotations
@@ -32,60 +32,60 @@ P = ParamSpec("P")
 T = TypeVar("T")
 SimulatorState = Mapping[str, Any] | None
 
-# Games of plain data kept at hand; one that was let go costs a load, and loses nothing.
+# Games of plain data kept open; a released one can be restored at the cost of a load.
 MOST_OPEN = 256
 
 _thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="simulator")
 
 
 class _Live(NamedTuple):
-    """A game, its world, and the actions played in it since the episode began."""
+    """A game, its environment, and the actions of the episode so far."""
 
     env: str
     game: LiveGame
     played: list[str]
 
 
-# Whoever uses a game takes it out and puts it back, so that no two threads ever share one.
+# A caller takes a game out and puts it back, so that no two threads share one.
 _open: OrderedDict[str, _Live] = OrderedDict()
 _spare: dict[str, list[LiveGame]] = {}
 _lock = threading.Lock()
 
 
-def _plain(env: str | None) -> bool:
+def _is_plain_data(env: str | None) -> bool:
     return env is not None and get_environment(env).max_live is None
 
 
-def _faces(work: Callable[P, T]) -> tuple[Callable[P, T], Callable[P, Awaitable[T]]]:
-    """What can be done with an episode: for a plain call, and for an event loop.
+def _sync_and_async(work: Callable[P, T]) -> tuple[Callable[P, T], Callable[P, Awaitable[T]]]:
+    """Make the synchronous and the asynchronous version of an operation on an episode.
 
-    Of a world of plain data both are done in place. A simulator's own thread does the others,
-    while the event loop goes on with other episodes.
+    For games of plain data both run in place. For simulators both run on the simulator thread, so
+    that the event loop can continue other episodes.
     """
 
-    def plain(*args: P.args, **kwargs: P.kwargs) -> bool:
-        task, live = args[1], _open.get(str(args[0]))  # a simulator just being used is not open
-        return _plain(task["env"] if isinstance(task, dict) else live.env if live else None)
+    def runs_in_place(*args: P.args, **kwargs: P.kwargs) -> bool:
+        task, live = args[1], _open.get(str(args[0]))  # a simulator in use is not open
+        return _is_plain_data(task["env"] if isinstance(task, dict) else live.env if live else None)
 
     @wraps(work)
-    def face(*args: P.args, **kwargs: P.kwargs) -> T:
-        if plain(*args, **kwargs):
+    def on_caller_thread(*args: P.args, **kwargs: P.kwargs) -> T:
+        if runs_in_place(*args, **kwargs):
             return work(*args, **kwargs)
         return _thread.submit(work, *args, **kwargs).result()
 
     @wraps(work)
     async def on_event_loop(*args: P.args, **kwargs: P.kwargs) -> T:
-        if plain(*args, **kwargs):
+        if runs_in_place(*args, **kwargs):
             return work(*args, **kwargs)
         return await asyncio.wrap_future(_thread.submit(work, *args, **kwargs))
 
-    return face, on_event_loop
+    return on_caller_thread, on_event_loop
 
 
 def _start(episode_id: str, task: Task) -> str:
-    """Begin an episode and return its first observation."""
-    _let_go(_take(episode_id))
-    game = _a_game(task["env"])
+    """Start an episode and return its first observation."""
+    _release(_take(episode_id))
+    game = _free_game(task["env"])
     with _closed_on_failure(game):
         observation = game.reset(task)
     _put(episode_id, _Live(task["env"], game, []))
@@ -95,8 +95,8 @@ def _start(episode_id: str, task: Task) -> str:
 def _play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, state: SimulatorState = None
 ) -> Outcome:
-    """Play one action, bringing the episode back first if needed."""
-    live = _where_it_was(episode_id, task, history, state)
+    """Execute one action; restore the episode first if needed."""
+    live = _current_game(episode_id, task, history, state)
     with _closed_on_failure(live.game):
         outcome = live.game.step(action)
     live.played.append(action)
@@ -107,44 +107,44 @@ def _play(
 def _commands(
     episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState = None
 ) -> list[str]:
-    """What the episode's game would accept now, bringing it back first if needed."""
-    live = _where_it_was(episode_id, task, history, state)
+    """List the actions that the game would accept; restore the episode first if needed."""
+    live = _current_game(episode_id, task, history, state)
     _put(episode_id, live)
     return live.game.commands() if isinstance(live.game, Listing) else []
 
 
 def _finish(episode_id: str, task: Task) -> None:
-    """End an episode and keep its simulator for the next one of the same world."""
-    _let_go(_take(episode_id))
+    """End an episode and keep its simulator for the next one of the same environment."""
+    _release(_take(episode_id))
 
 
-def _inspect(episode_id: str, look: Callable[[LiveGame], T]) -> T | None:
-    """Read the true state of a live episode, for metrics; None when it is not live here."""
+def _inspect(episode_id: str, read: Callable[[LiveGame], T]) -> T | None:
+    """Read the true state of a live episode, for metrics; None if this process does not have it."""
     live = _take(episode_id)
     if live is None:
         return None
     try:
-        return look(live.game)
+        return read(live.game)
     finally:
         _put(episode_id, live)
 
 
-start, astart = _faces(_start)
-play, aplay = _faces(_play)
-commands, acommands = _faces(_commands)
-finish, afinish = _faces(_finish)
-inspect, ainspect = _faces(_inspect)
+start, astart = _sync_and_async(_start)
+play, aplay = _sync_and_async(_play)
+commands, acommands = _sync_and_async(_commands)
+finish, afinish = _sync_and_async(_finish)
+inspect, ainspect = _sync_and_async(_inspect)
 
 
-def _where_it_was(
+def _current_game(
     episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState
 ) -> _Live:
-    """The episode's game where its record ends."""
+    """The episode's game at the end of its history, restored if needed."""
     live = _take(episode_id)
-    # The state may lie behind the game: a checkpoint taken up again, an answer lost.
+    # The history may be behind the game: a resumed checkpoint, a lost answer.
     if live is None or live.played != _actions(history):
-        _let_go(live)
-        live = _bring_back(episode_id, task, history, state)
+        _release(live)
+        live = _restore(episode_id, task, history, state)
     return live
 
 
@@ -158,35 +158,35 @@ def _put(episode_id: str, live: _Live) -> None:
         _open[episode_id] = live
 
 
-def _let_go(live: _Live | None) -> None:
+def _release(live: _Live | None) -> None:
     if live is None:
         return
-    if _plain(live.env):
+    if _is_plain_data(live.env):
         live.game.close()
         return
     with _lock:
         _spare.setdefault(live.env, []).append(live.game)
 
 
-def _a_game(env: str) -> LiveGame:
-    """A game to play in: a spare one, a new one, or that of the longest idle episode.
+def _free_game(env: str) -> LiveGame:
+    """A free game: a spare one, a new one, or that of the episode idle for longest.
 
-    A server may leave episodes unfinished; one that goes on after all is brought back.
+    A server may leave episodes unfinished; one that continues later is restored.
     """
-    world = get_environment(env)
+    environment = get_environment(env)
     with _lock:
-        mine = [name for name, live in _open.items() if live.env == env]
-        excess = len(mine) + 1 - (world.max_live or MOST_OPEN)
-        for name in mine[: max(0, excess)]:
-            _spare.setdefault(env, []).append(_open.pop(name).game)
+        episode_ids = [episode_id for episode_id, live in _open.items() if live.env == env]
+        excess = len(episode_ids) + 1 - (environment.max_live or MOST_OPEN)
+        for episode_id in episode_ids[: max(0, excess)]:
+            _spare.setdefault(env, []).append(_open.pop(episode_id).game)
         if _spare.get(env):
             return _spare[env].pop()
-    return world.open_game()
+    return environment.open_game()
 
 
 @contextmanager
 def _closed_on_failure(game: LiveGame) -> Iterator[None]:
-    """A simulator that fails is given up, so that nothing continues from half a step."""
+    """Close a simulator that fails, so that nothing continues from half a step."""
     try:
         yield
     except BaseException:
@@ -195,15 +195,13 @@ def _closed_on_failure(game: LiveGame) -> Iterator[None]:
 
 
 def _actions(history: Sequence[Turn]) -> list[str]:
-    """What reached the simulator; a reply without an action did not."""
+    """The actions that reached the simulator; a reply without an action did not."""
     return [turn["action"] for turn in history if turn["action"]]
 
 
-def _bring_back(
-    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState
-) -> _Live:
-    """The episode's game where its record ends, from its state or else by playing it again."""
-    live = _Live(task["env"], _a_game(task["env"]), _actions(history))
+def _restore(episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState) -> _Live:
+    """Restore the episode's game at the end of its history, from its state or by a replay."""
+    live = _Live(task["env"], _free_game(task["env"]), _actions(history))
     turns = [turn for turn in history if turn["action"]]
     with _closed_on_failure(live.game):
         if state and turns and isinstance(live.game, Restorable):
@@ -214,8 +212,8 @@ def _bring_back(
             observation = live.game.step(turn["action"]).observation
             if observation != turn["observation"]:
                 raise EnvironmentFault(
-                    f"replay of episode {episode_id} ({task['id']}) parted from its record at step "
-                    f"{turn['step']}: after '{turn['action']}' the record says "
+                    f"replay of episode {episode_id} ({task['id']}) differs from its record at "
+                    f"step {turn['step']}: after '{turn['action']}' the record says "
                     f"{turn['observation']!r}, the environment says {observation!r}"
                 )
     return live

@@ -1,8 +1,8 @@
-"""Worlds by name, imported only when asked for so that one never slows the start of another.
+"""Worlds by name; each is imported only when it is used.
 
-A name is one of ours, an entry point of the group ``rpms.worlds`` in any installed package, a
-package in the current folder, as ``rpms worlds new`` writes it, or ``module:attribute``. The name
-is all that travels to worker processes and into run files; each process finds the world by it.
+A name is a built-in world, an entry point of the group ``rpms.worlds`` in any installed package, a
+package in the current folder, as ``rpms worlds new`` writes it, or ``module:attribute``. Worker
+processes and run files get only the name; each process loads the world by it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rpms.envs import scienceworld, telecom
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
-from rpms.vocabulary.imports import is_path, look_here, paths_allowed
+from rpms.vocabulary.imports import allow_current_folder, is_path, paths_allowed
 from rpms.vocabulary.spelling import offer
 
 GROUP = "rpms.worlds"
@@ -29,13 +29,13 @@ FIRST_WORLD = next(iter(BUILT_IN))
 
 
 def missing_worlds() -> dict[str, str]:
-    """Worlds of ours whose simulator is not installed, each with how to get it."""
+    """Built-in worlds whose simulator is not installed, each with how to install it."""
     worlds = {"scienceworld": scienceworld, "telecom": telecom}
     return {name: world.MISSING for name, world in worlds.items() if not find_spec(world.PACKAGE)}
 
 
 def environment_names() -> list[str]:
-    """The worlds that can be named; ours first, and the very first is the one used by default."""
+    """The names of all worlds, built-in ones first; the first of them is the default."""
     others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
     missing = missing_worlds()
     return [*(name for name in BUILT_IN if name not in missing), *sorted(others)]
@@ -43,15 +43,15 @@ def environment_names() -> list[str]:
 
 @cache
 def get_environment(name: str, playable: bool = True) -> Environment:
-    """The world called ``name``; an unknown name lists the known ones.
+    """Load the world called ``name``; the error for an unknown name lists the known ones.
 
-    One that need not be ``playable`` is found without its simulator: its rules and its reading of
-    answers are ours.
+    With ``playable=False`` its simulator need not be installed: its rules and its parsing of
+    answers work without.
     """
     point = _find(name, playable)
     try:
         world = point.load()
-    except Exception as error:  # a module of somebody's own may raise anything when imported
+    except Exception as error:  # a custom module may raise anything when imported
         reason = f"{type(error).__name__}: {error}"
         raise RpmsError(f"cannot load the world '{name}' from '{point.value}': {reason}") from error
     if not isinstance(world, Environment):
@@ -60,7 +60,7 @@ def get_environment(name: str, playable: bool = True) -> Environment:
             "rpms.envs.Environment"
         )
     if world.name != name:
-        world = copy(world)  # the same object may be known by another name too
+        world = copy(world)  # the same object may also be registered under another name
         world.name = name
     return world
 
@@ -71,13 +71,13 @@ def _find(name: str, playable: bool) -> EntryPoint:
     if name in BUILT_IN:
         return EntryPoint(name, BUILT_IN[name], GROUP)
     if paths_allowed() and is_path(name):
-        look_here()
+        allow_current_folder()
         return EntryPoint(name, name, GROUP)
     for point in entry_points(group=GROUP, name=name):
         return point
     if paths_allowed() and name.isidentifier() and is_file(f"{name}/world.py"):
-        look_here()
+        allow_current_folder()
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
-    own = " (a world of your own: the name of its folder, if that lies here, or MODULE:ATTRIBUTE)"
-    own = own if paths_allowed() else ""
-    raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{own}")
+    custom = " (a world of your own: the name of a folder in the current one, or MODULE:ATTRIBUTE)"
+    advice = custom if paths_allowed() else ""
+    raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{advice}")

@@ -155,7 +155,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             self._compared.add(names)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
-        """Run the tool, or answer instead of it with a refusal."""
+        """ReplyCalls the tool, or answer instead of it with a refusal."""
         gate = self._admit(request)
         if gate.refusal is not None:
             return gate.refusal
@@ -235,6 +235,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         return [run.call for run in self.runs.get(reply, ()) if run.id != call_id or run.over]
 
     def record_run(self, reply: str, call_id: str, call: Call) -> CallRun:
+        """Record that an admitted call runs."""
         run = CallRun(call_id, call)
         self.runs[reply] = [*self.runs.get(reply, ()), run]
         if len(self.runs) > MOST_REPLIES:
@@ -242,6 +243,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         return run
 
     def cancel_run(self, reply: str, run: CallRun | None) -> None:
+        """Remove a call that was not carried out after all."""
         self.runs[reply] = [each for each in self.runs.get(reply, ()) if each is not run]
 
     def runs_besides(self, reply: str, run: CallRun | None, call_id: str) -> list[Call]:

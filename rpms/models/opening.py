@@ -23,7 +23,7 @@ from rpms.models.response_cache import ResponseCache
 from rpms.models.served_weights import NO_LIST, WeightsId, ask_server
 from rpms.models.weights import catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.imports import is_path, load_object, look_here, paths_allowed
+from rpms.vocabulary.imports import allow_current_folder, is_path, load_object, paths_allowed
 from rpms.vocabulary.safe_text import hide_secrets_of, redact
 
 CONTROLS = tuple(controls.LABELS)
@@ -124,7 +124,7 @@ def is_own(name: str) -> bool:
     if not is_path(name) or module in (*KEYS, "local", "community"):
         return False
     if paths_allowed():
-        look_here()
+        allow_current_folder()
     # Clients of other providers are called langchain_groq, langchain_ollama and so on.
     provider = find_spec(f"langchain_{module}") if "." not in module else None
     return "." in module or (provider is None and find_spec(module) is not None)

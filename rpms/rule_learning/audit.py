@@ -24,8 +24,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rpms.envs.base import Environment
-from rpms.evals.plan import choose_tasks
-from rpms.evals.tables import NONE, Cell, Table, count
+from rpms.evals.analysis.tables import NONE, Cell, Table, count
+from rpms.evals.running.plan import choose_tasks
 from rpms.guard.policy import applicable_actions
 from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses, Snapshot
 from rpms.rule_learning.explore import (

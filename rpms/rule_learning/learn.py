@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from rpms.envs import Environment
-from rpms.evals.learn import find_runs
-from rpms.evals.learning_splits import is_learning_split, learning_splits
-from rpms.evals.run_folder import read_records
+from rpms.evals.records.run_folder import read_records
+from rpms.evals.running.learn import find_runs
+from rpms.evals.running.learning_splits import is_learning_split, learning_splits
 from rpms.guard.answers import belief_after
 from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses
 from rpms.rule_learning.explore import STEPS, explore

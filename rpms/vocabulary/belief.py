@@ -1,7 +1,7 @@
-"""The belief state b_t: only what is needed to check preconditions and screen memories.
+"""The belief state b_t: what is needed to check preconditions and filter memories.
 
-One shape serves every world. What a *place* is (a piece of furniture, a room), and whether one or
-many things can be held, is the world's own affair.
+All worlds use this type. A world decides what a *place* is (a piece of furniture, a room), and
+whether the agent can hold one thing or many.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Door = Literal["open", "closed"]
 
 
 class Event(TypedDict):
-    """Something that happened and cannot be read off the state of things any more."""
+    """Something that happened and that the current state does not show."""
 
     kind: str
     thing: str
@@ -35,23 +35,22 @@ class Belief(TypedDict):
 
     Attributes:
         location: the place the agent stands at; None before the first move.
-        reachable: other places known to share that spot, so usable without moving.
-        spots: for places whose spot was looked at as a whole, everything that stands there.
-        holding: objects in the hand, or carried along.
+        reachable: other places at the same spot, usable without moving.
+        spots: for places where the agent looked around, everything at that spot.
+        holding: objects in the hand or carried.
         containers: open or closed, for every openable place seen so far.
         last_seen: where each object was last observed.
-        also_at: other places where an object was listed as well, for worlds in which one thing can
-            be in two places at once.
+        also_at: further places of an object, for worlds in which one thing can be in two places.
         places: every place known to exist.
         searched: places whose contents have been seen, in the order they were first seen.
-        visible: objects in view now, for environments that list them apart from places.
-        alike: states of objects in view that share a name, by ``soil in flower pot 1``.
+        visible: objects in view, for environments that list them separately from places.
+        alike: states of objects in view that share a name, keyed by ``soil in flower pot 1``.
         flags: observed states of objects, such as water -> gas.
-        events: what happened, in order, for environments whose goals are about what was done.
-        disambiguation: the numbered choices of an ambiguous request, while it waits for a number.
+        events: what happened, in order, for environments whose goals depend on events.
+        disambiguation: the numbered choices of an ambiguous request that waits for a number.
         progress: pointer into the goal's sub-goals, for environments that count it.
-        records: what tools' answers said of each thing, field by field, for agents with tools.
-        calls: the tool calls that were carried out, in order, likewise.
+        records: the fields that tools' answers gave for each thing, for agents with tools.
+        calls: the tool calls that were carried out, in order, for agents with tools.
     """
 
     location: str | None
@@ -74,7 +73,6 @@ class Belief(TypedDict):
 
 
 def empty_belief() -> Belief:
-    """Nothing is known yet."""
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
         places=[], searched=[], visible=[], alike={}, flags={}, events=[], disambiguation={},
@@ -83,28 +81,27 @@ def empty_belief() -> Belief:
 
 
 def fingerprint(belief: Belief) -> str:
-    """The same for equal beliefs, and short enough to keep one for every step of an episode."""
+    """A short hash of a belief, kept for every step of an episode; calls are ignored."""
     text = json.dumps(without_calls(belief), sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def without_calls(belief: Belief) -> Belief:
-    """What is so, apart from which calls led to it."""
     return {**belief, "calls": []}
 
 
 def copy_belief(belief: Belief) -> Belief:
-    """An independent copy, so that updates and simulations never touch their input."""
-    twin = Belief(**{**empty_belief(), **belief})  # which an earlier version may have saved
+    """A deep copy, so that updates and simulations never change their input."""
+    copy = Belief(**{**empty_belief(), **belief})  # an earlier version may have saved fewer fields
     for name, part in belief.items():
         if isinstance(part, (list, dict)):
-            twin[name] = part.copy()  # type: ignore[literal-required]
-    twin["spots"] = {place: list(spot) for place, spot in belief["spots"].items()}
-    twin["also_at"] = {thing: list(places) for thing, places in twin["also_at"].items()}
-    twin["events"] = [event.copy() for event in belief["events"]]
-    twin["records"] = {thing: dict(fields) for thing, fields in twin["records"].items()}
-    twin["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in twin["calls"]]
-    return twin
+            copy[name] = part.copy()  # type: ignore[literal-required]
+    copy["spots"] = {place: list(spot) for place, spot in belief["spots"].items()}
+    copy["also_at"] = {thing: list(places) for thing, places in copy["also_at"].items()}
+    copy["events"] = [event.copy() for event in belief["events"]]
+    copy["records"] = {thing: dict(fields) for thing, fields in copy["records"].items()}
+    copy["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in copy["calls"]]
+    return copy
 
 
 @lru_cache(maxsize=65536)
@@ -116,7 +113,7 @@ def kind_of(name: str) -> str:
 
 @lru_cache(maxsize=65536)
 def in_order(name: str) -> tuple[str, int]:
-    """Sorts ``drawer 10`` behind ``drawer 9``."""
+    """A sort key that puts ``drawer 10`` after ``drawer 9``."""
     kind = kind_of(name)
     number = name.removeprefix(kind).strip()
     return kind, int(number) if number.isdigit() else 0

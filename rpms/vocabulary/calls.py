@@ -1,4 +1,4 @@
-"""A tool call as data: the tool's name and its arguments, as the model gave them."""
+"""A tool call as data: the tool's name and the model's arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 LONGEST = 60
-"""So many characters of one argument are printed."""
+"""The longest text of one argument that is printed, in characters."""
 
 
 class Call(NamedTuple):
@@ -16,7 +16,7 @@ class Call(NamedTuple):
     arguments: Mapping[str, Any]
 
     def __str__(self) -> str:
-        """The call as people write it, on one line: ``refund(order_id='O1', usd=5)``."""
+        """The call on one line: ``refund(order_id='O1', usd=5)``."""
         arguments = (f"{name}={_short(value)}" for name, value in self.arguments.items())
         return f"{_short(self.tool, quoted=False)}({', '.join(arguments)})"
 

@@ -1,11 +1,10 @@
-"""Errors a person can act on.
+"""Errors that a person can act on.
 
-Anything a user can cause (a wrong name, a damaged file, a missing key) is raised as an
-``RpmsError`` whose message is one line: what is wrong, where, and what to do about it. The
-command line prints that line and exits with code 2; library users can catch one class.
+A mistake of the user (a wrong name, a damaged file, a missing key) raises an ``RpmsError`` with a
+message of one line: what is wrong, where, and what to do. The command line prints that line and
+exits with code 2; library users can catch one class.
 
-Both are RuntimeErrors because LangGraph's server passes on the words of those, and keeps the text
-of any other kind of exception from its clients.
+The errors are RuntimeErrors because LangGraph's server shows clients the message of those only.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ class RpmsError(RuntimeError):
 
 
 class BadSetting(RpmsError):
-    """A setting has a value that is not possible; the command line calls it by its option."""
+    """A setting has an invalid value; the command line names its option instead."""
 
     def __init__(self, setting: str, value: object, why: str) -> None:
         super().__init__(f"{setting}={value!r} {why}")
@@ -28,4 +27,4 @@ class EnvironmentFault(RuntimeError):
 
 
 class ModelFault(RpmsError):
-    """A model that was asked for something else than an action did not answer."""
+    """A model call for something other than an action failed."""

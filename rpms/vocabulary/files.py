@@ -21,13 +21,13 @@ from pydantic_core import from_json
 from rpms.vocabulary.errors import RpmsError
 
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Ten times as fast where PyYAML was built with libyaml, as its wheels are."""
+"""The C loader is ten times as fast; PyYAML's wheels include it."""
 NOT_THERE = (0, 0)
 _NAME = 100
 
 
 def expanded(text: str, what: str) -> Path:
-    """A path with its ``~``; ``what`` names the setting it comes from in the error."""
+    """Expand ``~`` in a path; ``what`` names its setting in the error."""
     try:
         return Path(text).expanduser()
     except RuntimeError as error:  # no such user, or one without a home
@@ -40,24 +40,24 @@ def path_variable(name: str, usual: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """``$RPMS_CACHE``, else our folder in the user's cache: what can be made or fetched again."""
+    """``$RPMS_CACHE``, else ``rpms`` in the user's cache folder."""
     if os.environ.get("RPMS_CACHE"):
         return path_variable("RPMS_CACHE", "")
     return path_variable("XDG_CACHE_HOME", "~/.cache") / "rpms"
 
 
 def is_file(path: Path | str) -> bool:
-    """Whether there is such a file; a name that no file can have is none."""
+    """Return whether the file exists; False for an impossible name."""
     return os.path.isfile(path)
 
 
 def is_folder(path: Path | str) -> bool:
-    """Whether there is such a folder; a name that no folder can have is none."""
+    """Return whether the folder exists; False for an impossible name."""
     return os.path.isdir(path)
 
 
 def stamp_of(file: Path) -> tuple[int, int]:
-    """What tells one content of a file from another; the same for all that are not there."""
+    """A stamp that changes with a file's content; the same for all missing files."""
     try:
         status = file.stat()
     except (OSError, ValueError):
@@ -91,7 +91,7 @@ def read_bytes(file: Path, what: str = "") -> bytes:
 
 
 def read_text(file: Path, what: str = "") -> str:
-    """A text that somebody wrote by hand."""
+    """Read a UTF-8 text."""
     try:
         return read_bytes(file, what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -99,7 +99,7 @@ def read_text(file: Path, what: str = "") -> str:
 
 
 def parse_json(data: bytes | str, where: str) -> Any:
-    """Plain data; numbers that are none, half characters and endless nesting are refused."""
+    """Parse JSON; nan, half characters and very deep nesting are errors."""
     try:
         return from_json(data, allow_inf_nan=False)
     except ValueError as error:
@@ -107,7 +107,7 @@ def parse_json(data: bytes | str, where: str) -> Any:
 
 
 def json_bytes(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
-    """Plain data as a file takes it, whatever a tool or a model said.
+    """Write data as JSON, whatever a tool or a model returned.
 
     A number that is none becomes a word, half a character a question mark, and what is no plain
     data its text.
@@ -135,9 +135,9 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
 
 
 def refuse_special(file: Path) -> Path:
-    """Where a file will lie, links followed; a device, a pipe or a folder is never replaced.
+    """Resolve the target of a file to write; a device, a pipe or a folder is an error.
 
-    Worth asking before hours of work whose end is one file.
+    Call it before hours of work that end in one file.
     """
     try:
         target = Path(os.path.realpath(file))
@@ -152,7 +152,7 @@ def refuse_special(file: Path) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """A folder to write into, with those above it."""
+    """Create a folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -163,7 +163,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def whole_file(file: Path, durable: bool = False) -> Iterator[BinaryIO]:
-    """A file to write into; it takes the name when everything is written.
+    """Open a file to write into; it gets its name when everything is written.
 
     Written beside its target and put there in one step, so that a kill or a full disk leaves the
     old one as it was. A link stays a link; what it points to is written. New files get the rights
@@ -189,6 +189,6 @@ def whole_file(file: Path, durable: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_whole(file: Path, data: str | bytes, durable: bool = False) -> None:
-    """The same for what is at hand; half a character becomes a question mark."""
+    """Write a whole file at once; half a character becomes a question mark."""
     with whole_file(file, durable) as out:
         out.write(data if isinstance(data, bytes) else data.encode("utf-8", "replace"))

@@ -1,7 +1,7 @@
-"""What the task asks for, where the agent is within it, and the keys of experience.
+"""The goal, the current sub-goal, and the keys of experience.
 
-Signatures are the compact keys by which experience is stored and found (Eq. 2 and 3). A world
-prints them its own way and says how they are read; the defaults are the paper's.
+Signatures are the compact keys by which experience is stored and retrieved (Eq. 2 and 3). A world
+may define its own format; the defaults are the paper's.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class GoalSpec(TypedDict):
     Attributes:
         sentence: the task as the environment states it.
         type: the goal type or family; indexes the domain rules.
-        object: the kind of object the goal is about.
+        object: the kind of the goal's object.
         state: the state the object must be brought to, or None.
         count: how many objects.
-        destination: where it must end up (for look tasks, the lamp).
-        signature: the printed goal signature, in a form that its world can read back.
+        destination: where the object must end up (for look tasks, the lamp).
+        signature: the printed goal signature, which the world can parse.
     """
 
     sentence: str
@@ -38,13 +38,13 @@ class GoalSpec(TypedDict):
 
 
 class Target(TypedDict, total=False):
-    """What a sub-goal is about, as data.
+    """The target of a sub-goal, as data.
 
     Attributes:
         object: the thing, or the kind of thing.
         place: where it is, or where it belongs.
-        which: what tells it from its like.
-        limits: of places to choose from: the side of a number, the number and its unit.
+        which: what distinguishes it from others of its kind.
+        limits: for each place to choose from, the side of a number, the number and its unit.
     """
 
     object: str
@@ -54,11 +54,11 @@ class Target(TypedDict, total=False):
 
 
 class SubGoal(TypedDict):
-    """The current sub-goal pointer and how far the whole goal has come, in percent.
+    """The current sub-goal, and the progress of the whole goal in percent.
 
-    ``target`` says in words what it is about, for prompts and logs. A world that gives the same as
-    data, under ``about``, need not have its words read again; ``words`` is the whole step as an
-    order, where a world's prompt prints one.
+    ``target`` is its target in words, for prompts and logs; ``about`` is the same as data, so that
+    the words need not be parsed. ``words`` is the whole step as an instruction, if a world's prompt
+    prints one.
     """
 
     name: str
@@ -71,7 +71,7 @@ class SubGoal(TypedDict):
 class GoalSignature(NamedTuple):
     """gamma(g) = (type, object, destination); the printed form adds the target state.
 
-    Where the destination does not tell goals of a type apart, what does stands in its place.
+    If the destination does not distinguish the goals of a type, another field replaces it.
     """
 
     type: str
@@ -92,23 +92,22 @@ def read_state(printed: str) -> dict[str, str]:
 
 
 def hand_was_empty(printed: str) -> bool:
-    """Whether a printed state signature tells of an empty hand."""
+    """Return whether a printed state signature has an empty hand."""
     return read_state(printed).get("holding", "none") == "none"
 
 
 def hand(printed: str) -> str:
-    """What the paper's COMPAT compares: the occupancy of the hand."""
+    """The occupancy of the hand, which the paper's COMPAT compares."""
     return "empty hand" if hand_was_empty(printed) else "full hand"
 
 
 class Keys(NamedTuple):
-    """How the signatures of a memory are read; a world that prints its own brings its own.
+    """The parsers of a memory's signatures; a world with its own format has its own.
 
     Attributes:
-        goal: gamma from a printed goal signature.
-        compat: the part of a printed state that COMPAT compares for equality. Recalling some
-            entries of each, not just some of each type, leaves the state filter something to
-            choose from wherever the agent is.
+        goal: parses gamma from a printed goal signature.
+        compat: the part of a printed state that COMPAT compares for equality. Retrieval takes some
+            entries of each value, so that the state filter has a choice in any state.
     """
 
     goal: Callable[[str], GoalSignature] = read_signature

@@ -1,15 +1,15 @@
-"""How much may be asked for at once.
+"""Upper limits of numbers that a user may set.
 
-Not what is sensible but what is a slip of the hand: a limit of 10**20 tasks would generate homes
-until the disk is full, and as many workers would take the machine down.
+They catch typing errors, not unwise choices: 10**20 tasks would generate scenes until the disk is
+full, and as many workers would exhaust the machine.
 """
 
 from __future__ import annotations
 
 MOST_TASKS = 100_000
-"""Tasks of a run, or homes to explore."""
+"""Tasks of a run, or scenes to explore."""
 MOST_TIMES = 1_000
-"""Trials, repeats, rounds, and questions within a step."""
+"""Trials, repeats, rounds, and retries within a step."""
 MOST_STEPS = 100_000
 """Actions of an episode."""
 MOST_WORKERS = 1_000
@@ -17,6 +17,6 @@ MOST_WORKERS = 1_000
 MOST_IN_FLIGHT = 100_000
 """Episodes at the same time."""
 MOST_TOKENS = 100_000_000
-"""Of a prompt, a reply or a part of them."""
+"""Tokens of a prompt, a reply or a part of them."""
 MOST_SEED = 2**53
-"""Beyond that JSON, and with it some servers, cannot tell two numbers apart."""
+"""The largest integer that JSON numbers represent exactly."""

@@ -1,7 +1,7 @@
-"""Printing for people: control characters are shown, never sent.
+"""Prints for people, with control characters shown as plain text.
 
-A reply, an observation, a task's id or a rule of somebody's own may hold sequences that move the
-cursor, set the window's title or fill the clipboard. Here they become plain text.
+A reply, an observation, a task id or a custom rule may hold sequences that move the cursor, set the
+window title or fill the clipboard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def print_safe(*words: object, file: TextIO | None = None, **options: Any) -> No
 
 
 def print_wrapped(text: object, file: TextIO | None = None) -> None:
-    """Sentences: in a terminal broken between words, where a program reads just as they are."""
+    """Print sentences, wrapped between words in a terminal and unchanged elsewhere."""
     stream = file or sys.stdout
     if stream.isatty():
         open_console(file=stream, highlight=False).print(str(text), markup=False)
@@ -44,23 +44,23 @@ def with_article(noun: str) -> str:
 
 
 def print_error_place(place: ErrorPlace | None, what: str = "raised") -> None:
-    """The last calls before an error, on standard error; nothing where nobody knows them."""
+    """Print the last frames before an error on standard error, if they are known."""
     if place:
         stage = f" in stage {place['stage']}" if place["stage"] else ""
         print_safe(f"rpms: {what}{stage}:\n{place['frames'].rstrip()}", file=sys.stderr)
 
 
 def open_console(**options: Any) -> Console:
-    """Rich's console for texts that others wrote: the colours are ours, the rest is text."""
+    """Rich's console for texts that others wrote, without their control characters."""
     from rich.console import Console
 
     class SafeConsole(Console):
         def render_str(self, text: str, **options: Any) -> Text:
-            """Every string that is printed comes through here, those in tables too."""
+            """Clean every printed string, also those in tables."""
             return super().render_str(visible(text), **options)
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """A line that is too long is broken between words, and keeps its indent."""
+            """Wrap long lines between words and keep their indent."""
             if len(objects) == 1 and isinstance(objects[0], str) and not options.get("soft_wrap"):
                 text = self.render_str(objects[0], markup=options.get("markup"))
                 objects, options = (_hanging(text, self.width),), {**options, "soft_wrap": True}
@@ -70,11 +70,11 @@ def open_console(**options: Any) -> Console:
 
 
 _INDENT = re.compile(r"^ *(?:- |\d+  )?")
-"""Where later lines begin too: after blanks, and a dash or a number before the text."""
+"""The indent of continuation lines: blanks, and a dash or a number before the text."""
 
 
 def _hanging(text: Text, width: int) -> Text:
-    """A text of several lines, none longer than the width unless a single word is."""
+    """Wrap a text to the width; only a single word may be longer."""
     from rich.cells import cell_len
     from rich.text import Text
 

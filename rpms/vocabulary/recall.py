@@ -1,4 +1,4 @@
-"""A recalled memory and everything that happened to it on the way to the prompt."""
+"""A recalled memory and its outcome on the path to the prompt."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ RecallOutcome = Literal[
     "over top-k", "over token budget",
 ]  # fmt: skip
 RECALL_OUTCOMES: tuple[RecallOutcome, ...] = get_args(RecallOutcome)
-"""What becomes of a candidate, in the order in which it may; the empty one is shown."""
+"""The outcomes of a candidate in the order of the stages; the empty one means it is shown."""
 BLANK = re.compile(r"\{([^{}]+)\}")
-"""A role where another home has a name of its own: ``{object}``."""
+"""A role instead of a scene's own name: ``{object}``."""
 NOTE = "note"
-"""Type of an entry that is a text of another memory method; ``kind`` says what that calls it."""
+"""The type of an entry that is a text of another memory method; ``kind`` is its name there."""
 
 
 class Advice(TypedDict):
-    """What an entry says in this home and at this moment.
+    """An entry grounded in this scene and state.
 
     Attributes:
-        actions: what to do, or for a lesson what not to do, in names that exist here: this is what
-            the state filter and the arbiter judge.
-        printed: the same in the run's ``memory_form``, as the prompt prints it; where that is
-            ``grounded``, what is judged is what is printed.
-        done: those of its steps that lie behind or are done already: they are not printed.
-        by_kind: the actions name kinds of things, because nothing here is known to play a part in
-            them: only what is so for the whole kind can be held against them.
+        actions: what to do, or for a lesson what not to do, in names of this scene: the state
+            filter and the arbiter judge these.
+        printed: the actions in the run's ``memory_form``, as the prompt prints them; with
+            ``grounded`` these are the judged actions.
+        done: the steps that are done already: they are not printed.
+        by_kind: the actions name kinds of things, because no thing of this scene is known to fill
+            the role: only facts about the whole kind count against them.
         needs: conditions, in words.
         then: what follows, in words.
         places: where to look, best first.
@@ -48,17 +48,17 @@ class Advice(TypedDict):
 class Recall(TypedDict):
     """One candidate of M_cand with its outcome; the list is passed from stage to stage.
 
-    Entries that a stage drops stay in the list with the reason, so that the state, the log and
-    the viewer can always tell why a memory did not reach the prompt.
+    Entries that a stage drops stay in the list with the reason, so that the state, the log and the
+    viewer show why a memory did not reach the prompt.
 
     Attributes:
         entry: the stored entry, as plain data.
-        advice: what it says here and now.
+        advice: the entry grounded in this scene and state.
         score: retrieval score, d_gamma times the entry's weight.
-        count: how often its like was seen.
-        dropped_by: its outcome; empty while it is still in, and shown if that stays so.
+        count: how often such an entry was seen.
+        dropped_by: its outcome; empty while no stage has dropped it.
         reason: why it was dropped.
-        warning: the arbiter's note for an entry that stays in.
+        warning: the arbiter's note for an entry that stays.
         rule: id of the rule behind the removal or the warning.
     """
 
@@ -73,7 +73,7 @@ class Recall(TypedDict):
 
 
 def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) -> Recall:
-    """A candidate that nothing has happened to yet."""
+    """A candidate that no stage has judged yet."""
     return Recall(
         entry=entry, advice=advice, score=score, count=count,
         dropped_by="", reason="", warning="", rule="",
@@ -81,7 +81,7 @@ def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) 
 
 
 def drop(recall: Recall, outcome: RecallOutcome, reason: str, rule: str = "") -> Recall:
-    """The candidate with its outcome; the one that was passed on stays as it is."""
+    """A copy of the candidate with its outcome."""
     return {**recall, "dropped_by": outcome, "reason": reason, "rule": rule or recall["rule"]}
 
 
@@ -94,7 +94,7 @@ def new_advice(
     then: list[str] | None = None,
     places: list[str] | None = None,
 ) -> Advice:
-    """Advice with nothing but what is given; printed as it is judged unless said otherwise."""
+    """Advice with defaults; by default the judged actions are printed."""
     return Advice(
         actions=actions, printed=actions if printed is None else printed, done=[], by_kind=by_kind,
         needs=needs or [], then=then or [], places=places or [],
@@ -102,5 +102,5 @@ def new_advice(
 
 
 def surviving(recalls: Sequence[Recall]) -> list[Recall]:
-    """Those that no stage has dropped."""
+    """The candidates that no stage has dropped."""
     return [recall for recall in recalls if not recall["dropped_by"]]

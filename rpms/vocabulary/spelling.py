@@ -1,4 +1,4 @@
-"""A word that does not exist is answered with the one that was meant."""
+"""Suggests the nearest name for an unknown one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rapidfuzz import process
 from rapidfuzz.utils import default_process
 
 ALIKE = 66.0
-"""How like a known word, 0 to 100, one must be to be taken for a slip."""
+"""The similarity, 0 to 100, from which a word counts as misspelt."""
 
 
-def nearest(word: str, known: Collection[str], least: float = 0.0) -> list[str]:
-    """The known words, most alike first; case and punctuation do not count."""
+def nearest(word: str, choices: Collection[str], cutoff: float = 0.0) -> list[str]:
+    """The choices by similarity; case and punctuation are ignored."""
     matches = process.extract(
-        word, list(known), processor=default_process, limit=len(known), score_cutoff=least
+        word, list(choices), processor=default_process, limit=len(choices), score_cutoff=cutoff
     )
     return list(dict.fromkeys(name for name, *_ in matches))
 
 
-def offer(word: str, known: Collection[str]) -> str:
-    """What to say after a word that is unknown: the one that was meant, else all there are."""
-    near = nearest(word, known, ALIKE)
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+def offer(word: str, choices: Collection[str]) -> str:
+    """The advice for an unknown word: the nearest choice, else all choices."""
+    near = nearest(word, choices, ALIKE)
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(choices)}"
 
 
 class Strict(BaseModel):
-    """Data of a file that people write: an unknown key is refused, and the nearest one offered.
+    """A model of a file that people write: an unknown key is an error with a suggestion.
 
-    What extends it names BaseModel too: linters look no further than a class's own line.
+    Subclasses also name BaseModel, because linters read only the line of the class.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,11 +39,11 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, data: Any) -> Any:
-        known = [field.alias or name for name, field in cls.model_fields.items()]
+        keys = [field.alias or name for name, field in cls.model_fields.items()]
         for key in data if isinstance(data, dict) else ():
-            if key not in known:
-                words = {"words": f"unknown key '{key}'; {offer(str(key), known)}"}
-                kind = PydanticCustomError("extra_forbidden", "{words}", words)
-                fault = InitErrorDetails(type=kind, loc=(key,), input=data[key])
-                raise ValidationError.from_exception_data(cls.__name__, [fault])
+            if key not in keys:
+                message = {"words": f"unknown key '{key}'; {offer(str(key), keys)}"}
+                kind = PydanticCustomError("extra_forbidden", "{words}", message)
+                problem = InitErrorDetails(type=kind, loc=(key,), input=data[key])
+                raise ValidationError.from_exception_data(cls.__name__, [problem])
         return data

@@ -1,9 +1,8 @@
-"""An episode in its steps: what was said, decided, done and seen, and what learning reads of it."""
+"""The steps of an episode: replies, decisions, actions and observations, and its record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -12,22 +11,22 @@ FailureMode = Literal[
     "timeout", "wrong_termination", "format", "model_error", "infrastructure_error"
 ]
 ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
-"""Endings that say nothing about the agent."""
+"""Failures that say nothing about the agent."""
 Verdict = Literal["accepted", "retried", "fallback", "overridden", "replaced"]
-"""What rules-first arbitration made of an action that the model proposed."""
+"""The verdict of rules-first arbitration on a proposed action."""
 
 
 class Turn(TypedDict):
-    """What the agent said and what came of it.
+    """One step: the agent's reply and the environment's answer.
 
     Attributes:
         step: counted from 1.
-        thought: the reasoning before the action, if any was given.
-        action: the action played, in the paper's wording; empty when none could be read.
-        observation: what the environment answered.
-        failed: the environment refused the action, or there was none to play.
-        reply: the model's whole reply when no action could be read from it, else empty.
-        call: the tool call that the action is the text of (``Call``), where it is one.
+        thought: the reasoning before the action, if there is any.
+        action: the executed action, in the paper's wording; empty if none could be parsed.
+        observation: the environment's answer.
+        failed: the environment rejected the action, or there was none.
+        reply: the model's whole reply if no action could be parsed, else empty.
+        call: the tool call behind the action's text (``Call``), if it is one.
     """
 
     step: int
@@ -40,17 +39,17 @@ class Turn(TypedDict):
 
 
 def rejected_since(turns: Sequence[Turn], ineffective: Sequence[str]) -> list[Turn]:
-    """The turns that the world refused since the belief last changed: so many are ineffective."""
+    """The rejected turns since the belief last changed: the last ``len(ineffective)`` ones."""
     latest = turns[len(turns) - len(ineffective) :]
     return [turn for turn in latest if turn["failed"] and turn["action"]]
 
 
 class Usage(TypedDict):
-    """What one model call cost.
+    """The tokens of one model call.
 
     Attributes:
         prompt_tokens: length of the prompt, as reported by the model, else estimated.
-        cached_tokens: the part of it that the provider read from its own cache.
+        cached_tokens: the part of the prompt that the provider read from its cache.
         output_tokens: length of the reply.
         replayed: the reply came from our response cache; no call was made.
     """
@@ -69,7 +68,7 @@ class Message(TypedDict):
 
 
 class Choice(TypedDict):
-    """An action worth considering: the Tier-3 rule it follows and why it serves the sub-goal."""
+    """An applicable action, its Tier-3 rule, and why it advances the sub-goal."""
 
     action: str
     rule: str
@@ -81,14 +80,14 @@ class Decision(TypedDict):
 
     Attributes:
         step: the step it was made for.
-        proposal: the action the model proposed; empty when none could be read.
-        verdict: ``retried`` sends it back to the model, ``fallback`` plays what is left when
-            that did not help or the reply had no action, ``overridden`` plays it although something
-            speaks against it, and ``replaced`` plays one that the procedure offers.
-        rule: id of the rule that speaks against the proposal; empty if none does.
-        reason: what it says.
-        repair: what would make the proposal possible, in words, where the model was told.
-        played: the action that goes to the environment; empty when asked again.
+        proposal: the action that the model proposed; empty if none could be parsed.
+        verdict: ``retried`` returns it to the model, ``fallback`` executes another action after
+            retries failed or the reply had no action, ``overridden`` executes the proposal despite
+            a veto, and ``replaced`` executes an action that the procedure offers.
+        rule: id of the rule that vetoes the proposal; empty if none does.
+        reason: the reason of the veto.
+        repair: what would make the proposal possible, in words, if the model was told.
+        played: the action that goes to the environment; empty if the model is asked again.
     """
 
     step: int
@@ -100,13 +99,12 @@ class Decision(TypedDict):
     played: str
 
 
-# Logs hold more than is read here; a plain mapping, as a command line that only prints help loads
-# no pydantic.
+# Logs hold further fields. A plain mapping, so that `rpms --help` need not load pydantic.
 _LENIENT: Any = {"extra": "ignore"}
 
 
 class RecordedTurn(TypedDict):
-    """The part of a turn that learning reads; logs may hold more."""
+    """The fields of a turn that learning reads; logs may hold more."""
 
     __pydantic_config__ = _LENIENT  # type: ignore[misc]
 
@@ -117,7 +115,7 @@ class RecordedTurn(TypedDict):
 
 
 class EpisodeRecord(TypedDict):
-    """A finished episode with its texts: what every memory method learns from.
+    """A finished episode with its texts, from which every memory method learns.
 
     Attributes:
         env: the environment.
@@ -125,13 +123,13 @@ class EpisodeRecord(TypedDict):
         task: its id.
         goal: the task sentence.
         first_observation: o_0.
-        success: whether it was won.
-        score: the final score, where the run recorded one.
+        success: true if the task was solved.
+        score: the final score, if the run recorded one.
         history: the turns.
-        condition: the label it was played under.
-        repeat: which of several independent plays it is.
-        trial: which of several tries.
-        failure_mode: how it ended, if not by success.
+        condition: the label of its condition.
+        repeat: the number of the independent run.
+        trial: the number of the attempt.
+        failure_mode: how it ended, if without success.
     """
 
     __pydantic_config__ = _LENIENT  # type: ignore[misc]
@@ -148,12 +146,3 @@ class EpisodeRecord(TypedDict):
     repeat: NotRequired[int]
     trial: NotRequired[int]
     failure_mode: NotRequired[str | None]
-
-
-def repeated_rejections(history: list[Any]) -> int:
-    """P1 cycles: refused actions that are the very action refused in the step before."""
-    refused = [
-        turn.get("action") if isinstance(turn, dict) and turn.get("failed") else None
-        for turn in history
-    ]
-    return sum(bool(now) and now == before for before, now in pairwise(refused))

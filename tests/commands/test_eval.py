@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.evaluate import ExecutionOptions
-from rpms.evals.plan import make_plan
-from rpms.evals.progress import RunProgress, spending
-from rpms.evals.records import EpisodeLine
-from rpms.evals.run_folder import EPISODES
+from rpms.evals.records.run_folder import EPISODES
+from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.evaluate import ExecutionOptions
+from rpms.evals.running.plan import make_plan
+from rpms.evals.running.progress import RunProgress, spending
 from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
 from tests.commands.runs import histories, keys, lines

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.run_folder import read_run
+from rpms.evals.records.run_folder import read_run
 from tests.command_line import Done, Rpms
 from tests.evals.sample_runs import write_run
 
@@ -56,14 +56,15 @@ def test_a_run_stops_and_goes_on_when_there_is_room(tmp_path: Path, rpms: Rpms) 
 
 
 def test_reports_and_exports_say_so_and_leave_the_old_files(tmp_path: Path, rpms: Rpms) -> None:
-    folder = write_run(tmp_path / "run", {"A": [True] * 4, "B": [True] * 4})
+    folder = write_run(tmp_path / "run", {"A": [True] * 4, "B": [True] * 4},
+                       split="generated_seen")  # fmt: skip
     (folder / "report.html").write_text("old")
     out = tmp_path / "out.jsonl"
     with largest(30_000):
         assert "cannot write" in refusal(rpms("report", folder))
     assert (folder / "report.html").read_text() == "old"
     with largest(9_000):
-        done = rpms("export", folder, "--format", "atif", "--out", out)
+        done = rpms("export", folder, "--out", out)
     assert "cannot write" in refusal(done)
     assert not out.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]

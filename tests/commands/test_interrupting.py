@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rpms.evals.run_folder import EPISODES, MANIFEST
+from rpms.evals.records.run_folder import EPISODES, MANIFEST
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
 from tests.commands.runs import histories, keys, lines

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from rpms.commands.main import app
 from rpms.envs import get_environment
+from rpms.evals.analysis.frames import load
 from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
 from tests.command_line import Rpms
 from tests.commands.runs import lines
@@ -88,7 +89,7 @@ def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
     few = ("--conditions", "D", "--limit", "1", "--workers", "0", "--max-steps", "4")
     use = ("eval", "--out", run, *few)
     assert rpms(*use, "--memory", memory).code == 0
-    assert lines(run)[0]["recalled"] > 0
+    assert load(run).episodes.recalled[0] > 0
     moved = memory.rename(tmp_path / "moved.jsonl")
     assert rpms(*use, "--memory", moved).code == 0
     done = rpms(*use)
@@ -191,12 +192,11 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
         note = Note(id="n", kind="insight", text="Put the object in the microwave.")
         write_snapshot(tmp_path / f"m.{method}.jsonl", "alfworld", [note], method=method)
     assert rpms(*words).code == 0
-    episodes = {line["condition"]: line for line in lines(tmp_path / "run")}
-    assert len(episodes) == 17 and not any(line["error"] for line in episodes.values())
-    assert all(
-        line["recalled"] for name, line in episodes.items() if name.endswith(("expel", "awm"))
-    )
-    assert episodes["D memory=reflexion"]["recalled"] == 0
+    episodes = load(tmp_path / "run").episodes.set_index("condition")
+    assert len(episodes) == 17 and not episodes.error.any()
+    rivals = [name for name in episodes.index if name.endswith(("expel", "awm"))]
+    assert rivals and episodes.recalled[rivals].all()
+    assert episodes.recalled["D memory=reflexion"] == 0
 
 
 @pytest.mark.engine

@@ -16,9 +16,9 @@ from rpms import RunContext
 from rpms.commands import main as cli
 from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
-from rpms.evals.arms import parse_arm
-from rpms.evals.evaluate import as_arms
-from rpms.evals.plan_file import Plan, plan_arms
+from rpms.evals.running.arms import parse_arm
+from rpms.evals.running.evaluate import as_arms
+from rpms.evals.running.plan_file import Plan, plan_arms
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -209,6 +209,7 @@ def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:
     assert parse_arm("d")[0] == "D"
     plan = Plan(arms={"mine": {"condition": "b+verify"}})
     assert plan_arms(plan, RunContext())["mine"].context.name == "B+verify"
-    first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3})
-    words = ("export", first, "--format", "atif", "--conditions", "d scf=OFF")
+    first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3},
+                      split="generated_seen")  # fmt: skip
+    words = ("export", first, "--conditions", "d scf=OFF")
     assert rpms(*words, "--out", tmp_path / "x.jsonl").code == 0

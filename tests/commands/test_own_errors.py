@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import rpms as public
-from rpms.evals.report import read_report
-from rpms.evals.report.page import render_page
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import render_page
+from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
 from tests.commands.runs import lines

@@ -37,7 +37,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--guard shortlist": "--guard shortlist is called 'offer' now",
         "--max-retries -1": "", "--token-budget -1": "", "--examples 3": "",
         "--context-tokens 9": "--context-tokens is gone: set history to show fewer turns",
-        "--no-fallback": "--no-fallback is gone: guard verify always falls back",
+        "--no-fall-back": "--no-fall-back is gone: guard verify always falls back",
         "--reasks 1": "--reasks is called --max-retries now",
         "--patience 5": "--patience is gone: a failed call is retried for 300 seconds",
         "--layout maybe": "choose from paper, cache_friendly",
@@ -88,23 +88,21 @@ WRONG: dict[str, dict[str, str]] = {
         "--condition E --model first": "--allow",
         "--from-runs RUN": "condition D: with memory",
     },
-    "export --expert --format chat --limit 1 --workers 0 --out out.jsonl": {
+    "export --expert --limit 1 --workers 0 --out out.jsonl": {
         "--env mars": "", "--split mars": "alfworld has no split 'mars'; use generated_seen",
-        "--format tape": "give --format chat, not tape", "--conditions F": "unknown condition 'F'",
+        "--format chat": "leave it out", "--conditions F": "unknown condition 'F'",
         "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
         "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
         "--split valid_seen": "split 'valid_seen' of alfworld judges: nothing may be trained on",
         "--split generated_unseen": "judges: nothing may be trained on its tasks; use generated_",
         "RUN --per episode": "give --per decision",
     },
-    "export --out out.jsonl --format chat": {"": "give DIR, a run of 'rpms eval', or --expert"},
-    "export RUN --out out.jsonl --format atif": {
-        "--format csv": "unknown format 'csv'; choose from atif, chat",
+    "export --out out.jsonl": {"": "give DIR, a run of 'rpms eval', or --expert"},
+    "export RUN --out out.jsonl": {
         "--conditions Z": "no condition 'Z'", "--out RUN/manifest.json/x.jsonl": "cannot write",
-        "--format chat --out RUN/manifest.json/x.jsonl": "cannot write",
     },
     "report": {"FOLDER": "no manifest.json in FOLDER; give a folder that 'rpms eval' wrote"},
-    "compare RUN": {"FOLDER": "no manifest.json in FOLDER;", "": "give two runs"},
+    "compare RUN RUN": {"": "'rpms report A B' puts runs side by side"},
     "view": {
         "FOLDER": "no manifest.json in FOLDER or below it", "": "DIR", "RUN --port 70000": "65535",
     },
@@ -129,7 +127,7 @@ WRONG: dict[str, dict[str, str]] = {
     "paint": {"": "paint"},
     "eval --limit 1": {"--out ": "it is empty"},
     "learn": {"--out ": "it is empty"},
-    "export --expert --format chat": {"--out ": "it is empty"},
+    "export --expert": {"--out ": "it is empty"},
     "rules learn --explore 1": {"--out ": "it is empty"},
 }  # fmt: skip
 CASES = [(line, typed) for line, answers in WRONG.items() for typed in answers]

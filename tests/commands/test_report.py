@@ -1,4 +1,4 @@
-"""``rpms report``, ``compare`` and ``export`` from the command line."""
+"""``rpms report`` and ``export`` from the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Rpms
-from tests.evals.sample_runs import LABEL, contexts, episode, slug, write_run
+from tests.evals.sample_runs import LABEL, write_run
 
 
 @pytest.fixture
@@ -66,57 +66,18 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     assert rpms("report", folder, "--format", "word").code == 2
 
 
-def test_compare_names_what_changed_and_refuses_other_protocols(
-    rpms: Rpms, folder: Path, tmp_path: Path
-) -> None:
-    wins = {"A": [True] + [False] * 5, "B": [True] * 6}
-    other = write_run(tmp_path / "other", wins, commit="fff0000")
-    done = rpms("compare", folder, other)
-    flat = " ".join(done.out.split())
-    assert done.code == 0 and "commit: abc1234 -> fff0000" in flat
-    assert "Tasks whose outcome changed: 1" in flat
-    document = json.loads(rpms("compare", folder, other, "--json").out)
-    assert document["tables"]["summary"]["rows"][0]["only second won"] == 1
-    short = write_run(tmp_path / "x", {"D": [True] * 6}, settings={"max_steps": 30},
-                      conditions={"D": {**contexts("D")["D"], "scf": "off"}})  # fmt: skip
-    assert "'rpms report' puts any number" in rpms("compare", folder, other, short).err
-    words = ("compare", folder, short)
-    done = rpms(*words)
-    assert done.code == 2 and done.out == "" and done.err.count("\n") == 1
-    assert "steps: 50 -> 30" in done.err and "--allow-differences" in done.err
-    done = rpms(*words, "--allow-differences")
-    assert done.code == 0 and "steps: 50 -> 30" in done.out
-    assert "D, scf: occupancy -> off" in " ".join(done.out.split())
-
-
 def test_python_gets_the_same_without_a_word(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import rpms as package
 
-    other = write_run(tmp_path / "other", {"B": [True] * 6})
-    report = package.report(folder)
-    comparison = package.compare([str(folder), other])
-    assert [table.id for table in comparison.tables] == ["summary", "changes"]
-    assert report.as_json()["played"] == 24 and "# Runs compared" in comparison.as_markdown()
+    assert package.report(folder).as_json()["played"] == 24
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
-
-
-def test_a_line_for_each_episode(tmp_path: Path, rpms: Rpms) -> None:
-    run = write_run(tmp_path / "run", {"A": [True, False], "D": [True, True]})
-    out = tmp_path / "new" / "out.jsonl"
-    lost = episode("A", 1, False)
-    (run / "steps" / slug("A") / f"{slug(lost['task'])}.json.gz").unlink()
-    done = rpms("export", run, "--format", "atif", "--out", out)
-    assert done.code == 0
-    assert len([json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]) == 3
-    assert "3 episodes; left out, as its step log cannot be read: 1" in done.out
-    assert [file.name for file in out.parent.iterdir()] == ["out.jsonl"]
 
 
 @pytest.mark.engine
 def test_the_expert_plays_under_every_arm(tmp_path: Path, rpms: Rpms) -> None:
-    words = ("export", "--expert", "--format", "chat", "--conditions", "A,D,D", "--limit", "7",
+    words = ("export", "--expert", "--conditions", "A,D,D", "--limit", "7",
              "--mistakes", "0.2", "--arm", "short:condition=B,without_rules=universal",
              "--workers", "0")  # fmt: skip
     done = rpms(*words, "--out", tmp_path / "a.jsonl")

@@ -45,7 +45,7 @@ Path("plan.yaml").write_text("settings: {{zeal: 2}}\\narms: {{mine: {{condition:
 assert rpms("eval", "--out", "planned", "--plan", "plan.yaml", *played) == 0
 
 from rpms import RunContext, build_graph
-from rpms.evals.arms import make_arm, parse_arm
+from rpms.evals.running.arms import make_arm, parse_arm
 from tools.settings_table import table
 looks = {{
     "arm": make_arm(parse_arm("mine:zeal=4")[1], RunContext()).context.zeal,

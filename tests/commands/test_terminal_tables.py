@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from rpms.commands.terminal_tables import fitting, print_rows
-from rpms.evals.report import read_report
-from rpms.evals.tables import Cell, Table, count, label
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.tables import Cell, Table, count, label
 from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 

@@ -56,7 +56,7 @@ HOUSES = st.builds(
     events=st.lists(
         st.builds(Event, kind=st.sampled_from(["focus", "recipe"]), thing=THING), max_size=3
     ),
-    asked=st.dictionaries(st.sampled_from(["0", "1"]), st.just("eat orange"), max_size=2),
+    disambiguation=st.dictionaries(st.sampled_from(["0", "1"]), st.just("eat orange"), max_size=2),
     progress=st.integers(0, 6),
     records=st.just({}),
     calls=st.just([]),

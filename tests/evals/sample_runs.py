@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.costs import NO_LIMIT, Budget
-from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.plan_file import condition_contexts
-from rpms.evals.records import EpisodeLine
-from rpms.evals.run_folder import Run, read_run
-from rpms.evals.runner import RunSession, Watch, local_pool
-from rpms.evals.workers import Pool
+from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.costs import NO_LIMIT, Budget
+from rpms.evals.running.plan import RunPlan, make_plan
+from rpms.evals.running.plan_file import condition_contexts
+from rpms.evals.running.runner import RunSession, Watch, local_pool
+from rpms.evals.running.workers import Pool
 from rpms.vocabulary.context import RunContext
 
 TYPES = (
@@ -79,14 +79,9 @@ def episode(condition: str, number: int, success: bool, **changes: Any) -> dict[
         "task": task_id(number), "index": number, "type": TYPES[number % len(TYPES)],
         "goal": f"put a mug in shelf {number}.", "signature": "pick:mug:shelf",
         "success": success, "score": float(success), "steps": steps,
-        "invalid_actions": 1, "format_errors": 0,
         "failure_mode": None if success else "timeout", "error": "",
         "prompt_tokens": 1000 * steps, "cached_tokens": 400 * steps, "output_tokens": 20 * steps,
-        "knowledge_tokens": 0 if condition == "A" else 900.0, "cost_usd": None,
-        "model_calls": steps, "cache_hits": 0, "drift_steps": 1, "checked_steps": steps,
-        "recalled": 3 * steps if condition[0] in "CDr" else 0,
-        "dropped_scf": steps if condition[0] in "CDr" else 0,
-        "dropped_arbitration": steps if condition[0] in "Dr" else 0, "warned": 0,
+        "cost_usd": None, "model_calls": steps, "cache_hits": 0,
         "seconds": 1.5, "env_seconds": 0.5, "model_seconds": 0.5, "started": "2030-01-02T03:04:06",
         "first_observation": "You are in the middle of a room.", "history": [],
         **changes,
@@ -103,9 +98,13 @@ def write_run(
     *,
     logs: bool = True,
     lines: Mapping[tuple[str, int], dict[str, Any]] | None = None,
+    steps: Mapping[tuple[str, int], Mapping[int, dict[str, Any]]] | None = None,
     **changes: Any,
 ) -> Path:
-    """A run in which each condition wins the tasks marked True; ``lines`` overrides some."""
+    """A run in which each condition wins the tasks marked True.
+
+    ``lines`` overrides what some episodes are, ``steps`` some steps of their logs by number.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tasks = max(map(len, wins.values()))
     (folder / "manifest.json").write_text(json.dumps(manifest([*wins], tasks, **changes)))
@@ -115,7 +114,7 @@ def write_run(
                 line = episode(condition, number, won, **(lines or {}).get((condition, number), {}))
                 out.write(json.dumps(line) + "\n")
                 if logs:
-                    write_log(folder, line)
+                    write_log(folder, line, (steps or {}).get((condition, number), {}))
     return folder
 
 
@@ -132,10 +131,15 @@ def write_repeats(folder: Path, ends: dict[str, list[list[bool]]], **changes: An
     return read_run(folder)
 
 
-def write_log(folder: Path, line: dict[str, Any]) -> None:
+def write_log(
+    folder: Path, line: dict[str, Any], changes: Mapping[int, dict[str, Any]] | None = None
+) -> None:
+    log = step_log(line)
+    for number, change in (changes or {}).items():
+        log["steps"][number - 1] |= change
     file = folder / "steps" / slug(line["condition"]) / f"{slug(line['task'])}.json.gz"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(gzip.compress(json.dumps(step_log(line)).encode(), mtime=0))
+    file.write_bytes(gzip.compress(json.dumps(log).encode(), mtime=0))
 
 
 def step_log(line: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +167,8 @@ def step_log(line: dict[str, Any]) -> dict[str, Any]:
             "rules": rules(line["condition"], number),
             "recalls": recalls(line["condition"]),
             "prompt": [["system", 0], ["user", number]],
-            "knowledge_tokens": 900, "reply": f"Thought: look on.\nAction: {action}",
+            "knowledge_tokens": 0 if line["condition"] == "A" else 900,
+            "reply": f"Thought: look on.\nAction: {action}",
             "thought": NASTY if last else "look on.", "action": action,
             "result": NASTY if last else "Nothing happens." if number == 2 else "You arrive.",
             "failed": number == 2, "truth": {

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.arms import Variant, listed, make_arm, parse_arm
-from rpms.evals.run_folder import EPISODES
+from rpms.evals.analysis.step_analysis import analyses
+from rpms.evals.records.run_folder import EPISODES
+from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of
@@ -112,7 +113,8 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
     report = rpms.evaluate(arms, out=tmp_path / "run", limit=1, execution=execution, show=False)
     lines = {line["condition"]: line for line in lines_of(tmp_path / "run")}
     assert len(lines) == 3 and report.run.complete
-    assert lines["mine"]["dropped_scf"] == lines["mine"]["recalled"] > 0
+    (mine,) = analyses(report.run, report.run.played("mine")).values()
+    assert mine.dropped["scf"] == mine.recalled > 0
     assert {turn["action"] for turn in lines["theirs"]["history"]} == {"look"}
     swapped = report.run.manifest.swapped
     assert swapped["mine"]["nodes scf"]["path"] == f"{module}:stages"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpms.evals.conditions import ON_THE_CARD, effective, true_label
-from rpms.evals.plan_file import condition_contexts
-from rpms.evals.report import read_report
+from rpms.evals.analysis.report import read_report
+from rpms.evals.records.conditions import ON_THE_CARD, effective, true_label
+from rpms.evals.running.plan_file import condition_contexts
 from rpms.vocabulary.context import CONDITIONS, RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import write_run

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.costs import Budget, Meter, Tokens, Total, cost_of, spent_before
-from rpms.evals.plan import RunPlan
-from rpms.evals.records import Session, Spending
-from rpms.evals.run_folder import MANIFEST
+from rpms.evals.records.run_folder import MANIFEST
+from rpms.evals.records.schema import Session, Spending
+from rpms.evals.running.costs import Budget, Meter, Tokens, Total, cost_of, spent_before
+from rpms.evals.running.plan import RunPlan
 from rpms.models.prices import NOTHING, Rates
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs

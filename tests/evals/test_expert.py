@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.arms import Variant
-from rpms.evals.evaluate import ExecutionOptions, evaluate
-from rpms.evals.expert import corrections, llm_call
-from rpms.evals.export_chat import TRIES, LessonPlan, export_chat, export_expert
-from rpms.evals.plan import Job, choose_tasks
-from rpms.evals.run_folder import read_log, read_run
-from rpms.evals.runner import RunSession
+from rpms.evals.records.run_folder import read_log, read_run
+from rpms.evals.running.arms import Variant
+from rpms.evals.running.evaluate import ExecutionOptions, evaluate
+from rpms.evals.running.expert import corrections, llm_call
+from rpms.evals.running.export_chat import TRIES, LessonPlan, export_chat, export_expert
+from rpms.evals.running.plan import Job, choose_tasks
+from rpms.evals.running.runner import RunSession
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.reply import read_action
 from rpms.rules import check_action, forbidden_by
@@ -96,7 +96,7 @@ def test_decisions_are_taught_with_the_turns_that_are_shown(tmp_path: Path) -> N
 
 @pytest.mark.engine
 def test_the_expert_plays_an_ordinary_arm(tmp_path: Path) -> None:
-    arm = Variant(RunContext.for_condition("B"), nodes="rpms.evals.expert:STAGES")
+    arm = Variant(RunContext.for_condition("B"), nodes="rpms.evals.running.expert:STAGES")
     here = ExecutionOptions(workers=0)
     report = evaluate({"expert": arm}, out=tmp_path, limit=2, execution=here, show=False)
     assert [episode.success for episode in report.run.judged("expert")] == [True, True]
@@ -107,7 +107,7 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
     tmp_path: Path,
 ) -> None:
     """Its own play is what it would have said; of a loop each situation is told once."""
-    nodes = "rpms.evals.expert:STAGES"
+    nodes = "rpms.evals.running.expert:STAGES"
     arms = {
         "C": Variant(RunContext.for_condition("C", temperature=0.4), nodes=nodes),
         "A": Variant(RunContext.for_condition("A", max_steps=12)),

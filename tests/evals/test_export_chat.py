@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.export_chat import (
+from rpms.evals.records.run_folder import read_run
+from rpms.evals.running.export_chat import (
     DecidedStep,
     Lesson,
     Per,
@@ -19,7 +20,6 @@ from rpms.evals.export_chat import (
     lines_of,
     write_chat,
 )
-from rpms.evals.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message
 from tests.evals.sample_runs import write_run

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.learn import (
+from rpms.evals.running.learn import (
     check_usual,
     find_runs,
     gather,
@@ -97,7 +97,7 @@ def test_anything_else_needs_a_word_which_is_kept(
 
 def test_the_header_names_the_code_that_played_in_the_place_of_a_model(tmp_path: Path) -> None:
     (run,) = find_runs(written(tmp_path, "B"), "alfworld")
-    stage = {"path": "rpms.evals.expert:STAGES", "hash": ""}
+    stage = {"path": "rpms.evals.running.expert:STAGES", "hash": ""}
     run.manifest.swapped["B"] = {"nodes llm_call": stage}
     with pytest.raises(RpmsError, match=r"played by code, not by a model.*--allow"):
         gather([run])

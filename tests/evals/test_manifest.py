@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals import manifest
-from rpms.evals.manifest import (
+from rpms.evals.records.schema import Manifest, Memory
+from rpms.evals.running import manifest
+from rpms.evals.running.manifest import (
     arm_label,
     commit,
     differences,
@@ -19,8 +20,7 @@ from rpms.evals.manifest import (
     relabelled,
     rules_hash,
 )
-from rpms.evals.plan import RunPlan, make_plan
-from rpms.evals.records import Manifest, Memory
+from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.memory_store import write_snapshot
 from rpms.models.sim import LABEL
 from rpms.vocabulary.context import RunContext

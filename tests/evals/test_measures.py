@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rpms.evals.measures import (
+from rpms.evals.analysis.measures import (
     holm,
     interaction,
     mcnemar,

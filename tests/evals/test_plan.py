@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rpms.envs import Task, get_environment
 from rpms.envs.alfworld import tasks as alfworld_tasks
-from rpms.evals.plan import RunPlan, apportioned, choose_tasks, remaining
+from rpms.evals.running.plan import RunPlan, apportioned, choose_tasks, remaining
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import line, short_plan

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.manifest import make_manifest, merge_manifest
-from rpms.evals.plan import make_plan
-from rpms.evals.plan_file import condition_contexts, plan_arms, read_plan
-from rpms.evals.protocol_card import card_text, protocol_card, types_missing
-from rpms.evals.report import read_report
-from rpms.evals.report.page import render_page
-from rpms.evals.run_folder import Run, read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import render_page
+from rpms.evals.records.protocol_card import card_text, protocol_card, types_missing
+from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.running.manifest import make_manifest, merge_manifest
+from rpms.evals.running.plan import make_plan
+from rpms.evals.running.plan_file import condition_contexts, plan_arms, read_plan
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
 from rpms.nodes.state import EpisodeState, settings_of

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.plan import RunPlan
-from rpms.evals.progress import RunProgress
-from rpms.evals.records import Episode, JobKey
-from rpms.evals.run_folder import EPISODES, step_log_file
-from rpms.evals.runner import RunSession, local_pool
-from rpms.evals.workers import LOCAL, RayPool
+from rpms.evals.records.run_folder import EPISODES, step_log_file
+from rpms.evals.records.schema import Episode, JobKey
+from rpms.evals.running.plan import RunPlan
+from rpms.evals.running.progress import RunProgress
+from rpms.evals.running.runner import RunSession, local_pool
+from rpms.evals.running.workers import LOCAL, RayPool
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of, play_short, short_plan
 

@@ -14,20 +14,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rpms
-from rpms.evals.records import Episode, EpisodeLine, Manifest, Step
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.page import render_page
-from rpms.evals.run_folder import (
+from rpms.evals.analysis.report import build_report, read_report
+from rpms.evals.analysis.report.page import render_page
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import (
     EPISODES,
     MANIFEST,
     RunWriter,
-    is_damaged,
     read_log,
     read_records,
     read_run,
     slug,
     step_log_file,
 )
+from rpms.evals.records.schema import Episode, EpisodeLine, Manifest, Step
 from rpms.vocabulary.context import REMOVED, RENAMED
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
@@ -94,16 +94,15 @@ def test_a_damaged_line_is_named_and_a_line_of_another_run_refused(tmp_path: Pat
 
 
 def test_what_is_counted_as_a_run_is_read(tmp_path: Path) -> None:
-    """Errors are not judged, scores floored, and refusals that repeat counted."""
+    """Errors are not judged, and scores floored."""
     broken = {"failure_mode": "model_error", "error": "401"}
-    wrong = {"score": -100.0, "failure_mode": "wrong_termination",
-             "history": [{"action": "go", "failed": True}] * 3}  # fmt: skip
+    wrong = {"score": -100.0, "failure_mode": "wrong_termination"}
     lines = {("A", 0): broken, ("A", 1): wrong}
     run = read_run(write_run(tmp_path, {"A": [False] * 3}, lines=lines))
     assert len(run.played("A")) == 3
     first, second = run.judged("A")
     assert [first.task, second.task] == [task_id(1), task_id(2)]
-    assert (first.floored, first.score, first.repeated, second.repeated) == (0.0, -100.0, 2, 0)
+    assert (first.floored, first.score) == (0.0, -100.0)
 
 
 def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> None:
@@ -123,8 +122,13 @@ OLD_RUN = Path(__file__).with_name("old_run")
 """Two trials of a task under three conditions, as an earlier version wrote them."""
 
 
-WITHDRAWN = {"after_veto", "obeyed", "obeyed_by_step", "memory_sources"}
-"""Counts that lines of earlier versions carry; step logs tell the same."""
+WITHDRAWN = {
+    "after_veto", "obeyed", "obeyed_by_step", "memory_sources", "invalid_actions", "format_errors",
+    "knowledge_tokens", "dropped_turns", "drift_steps", "checked_steps", "recalled", "dropped_scf",
+    "dropped_arbitration", "dropped_budget", "warned", "proposals", "asked_again", "replaced",
+    "fell_back", "insisted", "vetoes", "foretold", "refused", "lost_by",
+}  # fmt: skip
+"""Counts that lines of earlier versions carry; the step logs give the same."""
 
 
 def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -> None:
@@ -133,11 +137,14 @@ def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -
     writer, old = RunWriter(tmp_path), (OLD_RUN / EPISODES).read_text().splitlines()
     for text in old:
         line = EpisodeLine.model_validate_json(text)
-        assert {*json.loads(text)} - {*EpisodeLine.model_fields} == WITHDRAWN
+        assert {*json.loads(text)} - {*EpisodeLine.model_fields} - {"carried"} == WITHDRAWN
         # The turns are kept as they are: of a line that is read, only what is learned from.
         writer.append(line.model_copy(update={"history": json.loads(text)["history"]}), b"")
         log = read_log(run.log_file(run.episodes[line.key]))
-        assert log and {*log["steps"][0]} <= {*Step.__annotations__}
+        assert log and {*log["steps"][0]} - {"lacked"} <= {*Step.__annotations__}
+        was, counts = json.loads(text), analysis_of(run, run.episodes[line.key]).columns()
+        assert {name: was[name] for name in counts if name in was}.items() <= counts.items()
+        assert was["refused"] == {kind: counts[f"refused_{kind}"] for kind in was["refused"]}
     writer.write_manifest(run.manifest)
     writer.close()
     manifest = (OLD_RUN / MANIFEST).read_text()
@@ -148,8 +155,9 @@ def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -
     assert (tmp_path / MANIFEST).read_text() == manifest
     written = (tmp_path / EPISODES).read_text().splitlines()
     for text, new in zip(old, written, strict=True):
-        same = [(k, v) for k, v in json.loads(text).items() if k not in WITHDRAWN]
-        assert [item for item in json.loads(new).items() if item[0] != "repeated"] == same
+        kept = {k: v for k, v in json.loads(text).items() if k not in WITHDRAWN}
+        same = [("cross_trial_memory" if k == "carried" else k, v) for k, v in kept.items()]
+        assert [*json.loads(new).items()] == same
     assert len(rpms.load(OLD_RUN).steps) == sum(e.steps for e in run.episodes.values())
 
 
@@ -221,8 +229,8 @@ def packed(file: Path, log: Any) -> Path:
 
 def test_a_log_comes_back_as_it_is(tmp_path: Path) -> None:
     file = packed(tmp_path / "log.json.gz", LOG)
-    assert read_log(file) == LOG and not is_damaged(file)
-    assert read_log(tmp_path / "none") is None and not is_damaged(tmp_path / "none")
+    assert read_log(file) == LOG
+    assert read_log(tmp_path / "none") is None
 
 
 def test_any_damaged_byte_is_found(tmp_path: Path) -> None:
@@ -233,7 +241,7 @@ def test_any_damaged_byte_is_found(tmp_path: Path) -> None:
         file = tmp_path / f"{number}.json.gz"
         flipped = bytes([whole[at] ^ (1 << chance.randrange(8))])
         file.write_bytes(whole[:at] + flipped + whole[at + 1 :])
-        assert is_damaged(file) and read_log(file) in (None, LOG)
+        assert read_log(file) is None
 
 
 @pytest.mark.parametrize(
@@ -251,7 +259,7 @@ def test_a_log_of_another_form_is_none(change: dict[str, Any], tmp_path: Path) -
     assert read_log(packed(tmp_path / "log.json.gz", {**LOG, **change})) is None
 
 
-def test_a_report_says_how_many_logs_are_damaged(tmp_path: Path) -> None:
+def test_a_report_says_how_many_logs_cannot_be_read(tmp_path: Path) -> None:
     folder = write_run(tmp_path, {"A": [True, False], "D": [True, True]})
     run = read_run(folder)
     broken = next(iter(run.episodes.values()))
@@ -260,8 +268,8 @@ def test_a_report_says_how_many_logs_are_damaged(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
     report = read_report(folder)
-    assert report.run.damaged_logs == {broken.key} and report.run.done == 4
-    assert "Damaged: 1 step log. Such an episode counts" in report.as_markdown()
+    assert report.run.done == 4
+    assert "Missing or damaged: 1 step log. Such an episode counts" in report.as_markdown()
     page = render_page(report)
-    assert "Damaged: 1 step log." in page
+    assert "Missing or damaged: 1 step log." in page
     assert 'id="log-0"' not in page and 'id="log-1"' in page

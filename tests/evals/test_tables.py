@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rpms.evals.measures import Interval
-from rpms.evals.tables import Cell, Table, count, label, number, p_value, percent, points
+from rpms.evals.analysis.measures import Interval
+from rpms.evals.analysis.tables import Cell, Table, count, label, number, p_value, percent, points
 
 
 def table(**changes: object) -> Table:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.costs import Budget
-from rpms.evals.records import Episode
-from rpms.evals.report import Report
-from rpms.evals.run_folder import EPISODES, step_log_file
+from rpms.evals.analysis.report import Report
+from rpms.evals.records.run_folder import EPISODES, step_log_file
+from rpms.evals.records.schema import Episode
+from rpms.evals.running.costs import Budget
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of

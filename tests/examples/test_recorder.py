@@ -19,9 +19,9 @@ import rpms
 from examples.release.agent import NAME, WORLD, Release
 from rpms import RpmsError, load
 from rpms.envs import get_environment
-from rpms.evals import runner
-from rpms.evals.learn import find_runs, gather
-from rpms.evals.run_folder import LOCK, read_log, read_run
+from rpms.evals.records.run_folder import LOCK, read_log, read_run
+from rpms.evals.running import runner
+from rpms.evals.running.learn import find_runs, gather
 from rpms.guard import RulesGuard
 from rpms.middleware import Recorder, StateMemory
 from tests.command_line import in_process

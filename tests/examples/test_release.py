@@ -14,7 +14,8 @@ from langgraph.types import Command
 
 from examples.release.agent import NAME, TOOLS, WORLD, Pipeline, make_agent
 from rpms import RpmsError, get_environment, learn, load, load_manual
-from rpms.evals.run_folder import read_log, read_run
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import read_log, read_run
 from rpms.guard import Call, RulesGuard
 from rpms.middleware import EpisodeFollower, Recorder, StateMemory
 from tests.command_line import in_process
@@ -72,9 +73,11 @@ def test_a_call_against_the_rules_is_refused_each_time(
     episode = ended["episode"]
     assert REFUSED not in answers(ended) and len(episode["history"]) == vetoed.count(False)
     assert [d["verdict"] == "retried" for d in episode["decisions"]] == vetoed
-    (line,) = read_run(tmp_path).episodes.values()
-    assert (line.proposals, line.retried) == (len(vetoed), vetoed.count(True))
-    log = read_log(read_run(tmp_path).log_file(line))
+    run = read_run(tmp_path)
+    (line,) = run.episodes.values()
+    counts = analysis_of(run, line)
+    assert (counts.proposals, counts.verdicts["retried"]) == (len(vetoed), vetoed.count(True))
+    log = read_log(run.log_file(line))
     assert log is not None
     logged = [decision for step in log["steps"] for decision in step.get("decisions", ())]
     assert logged == episode["decisions"]
@@ -158,8 +161,10 @@ def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
     ]
     assert run.manifest.model == "scripted" and run.manifest.split == "agent"
     first, *_ = run.episodes.values()
-    assert (first.model_calls, first.retried, first.vetoes) == (7, 1, {"E-DEPLOY": 1})
-    assert first.prompt_tokens and first.knowledge_tokens
+    counts = analysis_of(run, first)
+    assert (first.model_calls, counts.verdicts["retried"]) == (7, 1)
+    assert counts.vetoes == {"E-DEPLOY": 1}
+    assert first.prompt_tokens and counts.knowledge_tokens
     log = read_log(run.log_file(first))
     assert log is not None and len(log["steps"]) == 6  # the last is the answer
     assert [step["action"] for step in log["steps"]] == [*WAY, ""]
@@ -206,8 +211,9 @@ def test_memory_that_fits_the_state_is_in_the_prompt(runs: Path, tmp_path: Path)
     told = "From here, a similar task was solved by: "
     assert f"{told}lock api -> build api ->" in first and ": build api" not in first
     assert f"{told}build api -> test api ->" in second and ": lock api ->" not in second
-    (episode,) = read_run(tmp_path / "out").episodes.values()
-    assert episode.recalled > episode.dropped_scf > 0
+    run = read_run(tmp_path / "out")
+    counts = analysis_of(run, *run.episodes.values())
+    assert counts.recalled > counts.dropped["scf"] > 0
 
 
 def knowing(model: Any, *middleware: Any) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.export_chat import export_chat
-from rpms.evals.run_folder import read_run
+from rpms.evals.records.run_folder import read_run
+from rpms.evals.running.export_chat import export_chat
 from tests.evals.sample_runs import write_run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

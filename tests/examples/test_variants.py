@@ -15,7 +15,7 @@ import pytest
 
 import rpms
 from rpms import RunContext, build_graph, load_manual, stream_episode
-from rpms.evals.run_folder import read_run
+from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.imports import load_object
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 

@@ -345,10 +345,10 @@ def conditions(manual: Manual) -> Iterator[str]:
         yield f"{name}({', '.join('XY'[:arity])})" if arity else name
 
 
-def row(text: str, world: StaticFacts) -> str:
+def row(text: str, facts: StaticFacts) -> str:
     predicate = parse_predicate(text)
     denied = predicate._replace(positive=False)
-    cells = [statement(predicate, {}, world), need(predicate, {}, world), need(denied, {}, world)]
+    cells = [statement(predicate, {}, facts), need(predicate, {}, facts), need(denied, {}, facts)]
     return f"| `{text}` | {' | '.join(cells)} |"
 
 

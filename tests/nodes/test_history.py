@@ -10,7 +10,7 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 
 from rpms.envs import get_environment
-from rpms.evals.expert import llm_call
+from rpms.evals.running.expert import llm_call
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import make_prompt_build, memory_selection
 from rpms.nodes.state import EpisodeState, knowledge_of

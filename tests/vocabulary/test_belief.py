@@ -33,7 +33,7 @@ BELIEFS = st.builds(
     alike=st.dictionaries(NAMES, NAMES, max_size=2),
     flags=st.dictionaries(NAMES, st.sampled_from(["hot", "gas"]), max_size=3),
     events=st.lists(st.builds(Event, kind=st.just("focus"), thing=NAMES), max_size=3),
-    asked=st.dictionaries(st.sampled_from(["0", "1"]), NAMES, max_size=2),
+    disambiguation=st.dictionaries(st.sampled_from(["0", "1"]), NAMES, max_size=2),
     progress=st.integers(0, 5),
     records=st.dictionaries(NAMES, st.dictionaries(NAMES, NAMES, max_size=2), max_size=2),
     calls=st.lists(st.fixed_dictionaries({"tool": NAMES, "arguments": st.just({})}), max_size=2),

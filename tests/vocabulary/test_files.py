@@ -11,8 +11,8 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.alfworld.tasks import data_root
-from rpms.evals.records import EpisodeLine, Manifest
-from rpms.evals.run_folder import EPISODES, MANIFEST, RunWriter
+from rpms.evals.records.run_folder import EPISODES, MANIFEST, RunWriter
+from rpms.evals.records.schema import EpisodeLine, Manifest
 from rpms.memory_store import write_snapshot
 from rpms.models.prices import rates_for
 from rpms.models.response_cache import default_file

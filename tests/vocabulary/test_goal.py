@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from rpms.vocabulary.goal import PAPER, GoalSignature, hand, hand_was_empty, read_signature
-from rpms.vocabulary.turn import repeated_rejections
 
 PRINTED = "pick_heat_then_place_in_recep:mug:hot:cabinet"
 GAMMA = GoalSignature("pick_heat_then_place_in_recep", "mug", "cabinet")
@@ -29,12 +28,3 @@ def test_the_paper_s_compat_asks_whether_the_hand_is_empty() -> None:
     assert hand_was_empty(empty) and not hand_was_empty(full)
     assert hand("holding=none") == hand(empty) != hand(full)
     assert (read_signature, hand) == PAPER
-
-
-def test_the_same_refused_action_again_is_a_cycle() -> None:
-    turns = [("go", True), ("go", True), ("go", False), ("go", True), ("take", True),
-             ("take", True)]  # fmt: skip
-    history = [{"action": action, "failed": failed} for action, failed in turns]
-    assert repeated_rejections(history) == 2
-    assert repeated_rejections([{"action": "", "failed": True}] * 3) == 0  # nothing was read
-    assert repeated_rejections([]) == repeated_rejections([1, None, "x"]) == 0

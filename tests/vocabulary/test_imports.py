@@ -19,7 +19,7 @@ def test_an_object_is_found_by_its_path() -> None:
 @pytest.mark.parametrize("text", ["", "os", "openai:gpt-4o-mini", "local:smollm2.gguf-x", ":join"])
 def test_what_is_no_path_is_not_taken_for_one(text: str) -> None:
     assert not is_path(text)
-    with pytest.raises(RpmsError, match=r"the stage .* is no import path"):
+    with pytest.raises(RpmsError, match=r"the stage .* is not an import path"):
         load_object(text, "the stage")
 
 
@@ -32,5 +32,5 @@ def test_what_is_not_there_is_named(text: str) -> None:
 def test_a_server_follows_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "_allowed", True)  # put back afterwards
     only_installed()
-    with pytest.raises(RpmsError, match="this server follows no import paths"):
+    with pytest.raises(RpmsError, match="this server does not follow import paths"):
         load_object("os.path:join", "the stage")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from rpms.evals.report import read_report
-from rpms.evals.report.page import write_report
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import write_report
 from rpms.prompts.examples import NEW_TASK
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import SYSTEM, write_run
@@ -40,7 +40,6 @@ LINES: dict[tuple[str, int], dict[str, Any]] = {
         "error_place": PLACE,
     },
     ("A", 2): {"failure_mode": "wrong_termination", "steps": 3},
-    ("B", 1): {"proposals": 7},
     ("D scf=off", 3): {"goal": PARAGRAPH},
 }  # fmt: skip
 

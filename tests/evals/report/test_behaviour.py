@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.comparison import compare_runs
-from rpms.evals.report import build_report, read_report
-from rpms.evals.report.behaviour import cause_of, cause_table, guard_table
-from rpms.evals.run_folder import Run, read_run
-from rpms.evals.step_analysis import Cause, decision_counts
-from rpms.vocabulary.turn import Decision, Verdict
+from rpms.evals.analysis.causes import Cause
+from rpms.evals.analysis.report import build_report, read_report
+from rpms.evals.analysis.report.behaviour import cause_of, cause_table, guard_table
+from rpms.evals.records.run_folder import Run, read_run
 from tests.evals.sample_runs import write_run
+from tests.evals.test_step_analysis import DECISIONS
 
 ANALYSIS = Path(__file__).parents[3] / "docs" / "analysis.md"
 
@@ -27,13 +26,21 @@ def tables_of(folder: Path) -> dict[str, Any]:
 
 def test_failures_steps_and_rates(tmp_path: Path) -> None:
     lines = {
-        ("A", 0): {"failure_mode": "wrong_termination", "steps": 4, "invalid_actions": 2,
-                   "drift_steps": 3, "checked_steps": 4},
-        ("A", 1): {"failure_mode": "format", "steps": 16, "invalid_actions": 10,
-                   "format_errors": 9, "drift_steps": 0, "checked_steps": 0},
-        ("A", 3): {"failure_mode": "model_error", "steps": 99, "invalid_actions": 99},
+        ("A", 0): {"failure_mode": "wrong_termination", "steps": 4},
+        ("A", 1): {"failure_mode": "format", "steps": 16},
+        ("A", 3): {"failure_mode": "model_error", "steps": 99},
     }  # fmt: skip
-    folder = write_run(tmp_path, {"A": [False, False, True, False]}, lines=lines, logs=False)
+    unread = {"failed": True, "action": ""}
+    unchecked: dict[int, Any] = {
+        number: {"truth": {}, "belief_errors": []} for number in range(1, 17)
+    }
+    steps = {
+        ("A", 0): {1: {"failed": True, "belief_errors": ["x"]}, 3: {"belief_errors": ["x"]}},
+        ("A", 1): {n: change | (unread if n > 7 else {}) for n, change in unchecked.items()},
+        ("A", 3): {number: {"failed": True} for number in range(1, 100)},
+    }
+    wins = {"A": [False, False, True, False]}
+    folder = write_run(tmp_path, wins, lines=lines, steps=steps)
     tables = tables_of(folder)
     failures = {row[""].split(" (")[0]: row["A baseline"] for row in tables["failures"]["rows"]}
     assert failures == {
@@ -45,7 +52,7 @@ def test_failures_steps_and_rates(tmp_path: Path) -> None:
     assert steps["steps, won"]["value"] == 6 and steps["steps, lost"]["value"] == 10
     assert steps["invalid actions (P1)"]["share"] == pytest.approx(13 / 26)
     assert steps["unreadable replies"]["share"] == pytest.approx(9 / 26)
-    assert steps["belief drift (P2)"]["share"] == pytest.approx(4 / 10)
+    assert steps["belief errors (P2)"]["share"] == pytest.approx(4 / 10)
 
 
 def test_tokens_and_money(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     table = cause_table(run)
     assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
     rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
-    assert rows == {"belief_errors": [1, 1], "model error": [0, 1], "not won": [1, 2]}
+    assert rows == {"belief error": [1, 1], "model error": [0, 1], "not won": [1, 2]}
     behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
     lost = [e.key for e in run.episodes.values() if not e.success]
     assert sorted(behind) == sorted(lost)
@@ -82,7 +89,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
     """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
-    assert [cause.kind for cause in causes(run)] == ["belief_errors"]
+    assert [cause.kind for cause in causes(run)] == ["belief error"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
@@ -104,40 +111,16 @@ def test_real_episodes_are_explained_by_their_own_steps(
             assert 1 <= cause.step <= episode.steps and f"step {cause.step}" in cause.text
 
 
-def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:
-    played = "" if verdict == "retried" else proposal
-    reason = "" if verdict == "accepted" else "so it is"
-    return Decision(step=step, proposal=proposal, verdict=verdict, rule=rule, reason=reason,
-                    repair="", played=played)  # fmt: skip
-
-
-DECISIONS = [
-    decision("open box", "retried", "R-1"),
-    decision("open box", "fallback", "R-1"),
-    decision("open box", "retried", "R-1", 2),
-    decision("go to box", "accepted", step=2),
-    decision("", "retried", step=3),
-    decision("sing", "retried", "R-2", 3),
-    decision("look", "accepted", step=3),
-    decision("look", "accepted", step=4),
-]
-
-
-def test_what_a_guard_made_of_proposals_is_counted() -> None:
-    counts = decision_counts(DECISIONS)
-    assert (counts["proposals"], counts["retries"], counts["fallback"]) == (8, 4, 1)
-    assert counts["vetoes"] == {"R-1": 3, "R-2": 1, "procedure": 1}
-
-
 def test_what_rules_made_of_actions(tmp_path: Path) -> None:
-    lines: dict[Any, Any] = {("D+verify", n): decision_counts(DECISIONS) for n in range(2)}
+    made = {number: {"decisions": each} for number, each in enumerate(DECISIONS, start=1)}
     wins = {"D": [True, True], "D+verify": [True, True]}
-    run = read_run(write_run(tmp_path, wins, lines=lines, logs=False))
+    steps = {("D+verify", 0): made, ("D+verify", 1): made}
+    run = read_run(write_run(tmp_path, wins, steps=steps))
     table = guard_table(run)
     assert table is not None and "guard" in {table.id for table in build_report(run).tables}
     (row,) = table.as_json()["rows"]
     assert (row["condition"], row["proposals"]) == ("D+verify", 16)
-    assert row["asked again"]["share"] == 0.5
+    assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
     assert cause_table(run) is None, "nothing was lost"
 
@@ -159,41 +142,6 @@ def test_a_run_of_earlier_names_is_read_by_the_new_ones(old: str, new: str, tmp_
     assert run.manifest.conditions[label]["guard"] == new
     assert run.manifest.conditions[label]["max_retries"] == 1
     assert "guard" in {table.id for table in read_report(folder).tables}
-    assert compare_runs([run, run]).differences == []
-
-
-def test_why_actions_and_episodes_failed(tmp_path: Path) -> None:
-    """Two episodes each: A was shown nothing, D ignored most of what it was shown."""
-
-    def refused(missing: int, wrong: int, ignored: int, lost_by: str) -> dict[str, Any]:
-        return {
-            "refused": {"missing": missing, "wrong": wrong, "ignored": ignored},
-            "lost_by": lost_by,
-        }
-
-    lines = {
-        ("A", 0): refused(3, 0, 0, "missing"), ("A", 1): refused(0, 0, 0, "nothing refused"),
-        ("D", 0): refused(1, 1, 2, ""), ("D", 1): refused(0, 1, 3, "ignored"),
-    }  # fmt: skip
-    wins = {"A": [False, False], "D": [True, False]}
-    a, d = tables_of(write_run(tmp_path / "new", wins, lines=lines))["lacking"]["rows"]
-    assert (a["actions refused"], d["actions refused"]) == (3, 8)
-    assert (a["missing"]["share"], d["ignored"]["share"]) == (1.0, 0.625)
-    assert (a["episodes lost"], d["episodes lost"]) == (2, 1)
-    assert a["missing (episodes)"]["share"] == a["nothing refused"]["share"] == 0.5
-    assert d["ignored (episodes)"]["share"] == 1.0
-    assert "lacking" not in tables_of(write_run(tmp_path / "old", wins)), "an earlier version's run"
-
-
-@pytest.mark.engine
-def test_refusals_of_a_real_run(real_run: Path) -> None:
-    report = read_report(real_run)
-    refused = {row["condition"][0]: row for row in report.as_json()["tables"]["lacking"]["rows"]}
-    for name in report.run.conditions:
-        readable = sum(e.invalid_actions - e.format_errors for e in report.run.judged(name))
-        assert refused[name]["actions refused"] == readable
-    # Who is shown neither rules nor memories can ignore nothing but the list of actions.
-    assert all(refused[name]["wrong"]["share"] in (0.0, None) for name in "AS")
 
 
 @pytest.mark.engine
@@ -207,5 +155,5 @@ def test_what_no_table_answers_is_a_line_of_pandas(real_run: Path) -> None:
     known = judged[judged.rule == "known action"].groupby("condition").size()
     for name in "AB":
         episodes = read_run(real_run).judged(name)
-        assert known[name] == sum(e.steps - e.format_errors for e in episodes)
+        assert known[name] == sum(e.steps for e in episodes)
     assert set(answers["shown"].condition) == {"C", "D"}

@@ -17,10 +17,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from rpms.evals.records import JobKey
-from rpms.evals.report import read_report
-from rpms.evals.report.page import write_report
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import write_report
+from rpms.evals.records.run_folder import read_run
+from rpms.evals.records.schema import JobKey
 from tests.evals.report.conftest import PARAGRAPH, PATIENCE_MS, PLACE, Open
 from tests.evals.sample_runs import SYSTEM, TYPES, task_id, write_run
 
@@ -207,9 +207,9 @@ def test_stepping_through_an_episode_with_the_keyboard(opened: Open) -> None:
     expect(page.locator(".badge", has_text="refused")).to_be_visible()
     press(page, "ArrowRight ArrowRight")
     expect(where).to_have_text("Step 4 of 6")
-    expect(page.locator(".drift")).to_contain_text("the belief says mug 1")
+    expect(page.locator(".belief-error")).to_contain_text("the belief says mug 1")
     press(page, "k")
-    expect(page.locator(".drift")).to_have_count(0)
+    expect(page.locator(".belief-error")).to_have_count(0)
     expect(page.locator(".panel", has_text="Decision")).to_contain_text("there is no air")
     press(page, "End j")
     expect(where).to_have_text("Step 6 of 6")
@@ -268,10 +268,7 @@ def test_foreign_text_stays_text_and_trouble_is_said(opened: Open) -> None:
     assert page.evaluate("window.hacked") is None
     assert page.locator("main img, main b").count() == 0
     page.goto(f"{start}#/episode/{D}/{quote(task_id(0), safe='')}/1")
-    expect(page.locator("#steps-of")).to_contain_text("The step log of this episode is damaged.")
-    page.evaluate("document.querySelectorAll('script[id^=log-]').forEach((log) => log.remove())")
-    page.goto(f"{start}#/episode/{D}/{TASK}/1")
-    expect(page.locator("#steps-of")).to_contain_text("no step log of this episode")
+    expect(page.locator("#steps-of")).to_contain_text("is missing or damaged.")
     page.goto(f"{start}#/episode/A/nowhere/1")
     expect(page.locator("#view-episode")).to_contain_text("no such episode")
 
@@ -303,12 +300,12 @@ def test_side_by_side_opens_where_two_part_and_it_tells_something(
 ) -> None:
     """D wins most that A lost; of those its log of task 2 has A refused where they part."""
     wins = {"A": [True, False, False, False], "D": [True] * 4, "B": [True, False, False, True]}
-    lines = {("A", 0): {"steps": 40}, ("A", 1): {"invalid_actions": 9}}
-    folder = write_run(tmp_path, wins, lines=lines)
+    steps = {("A", 1): {number: {"failed": True} for number in range(4, 12)}}
+    folder = write_run(tmp_path, wins, lines={("A", 0): {"steps": 40}}, steps=steps)
     log = read_run(folder).log_file(read_run(folder).episodes[JobKey("A", task_id(2))])
-    steps = json.loads(gzip.decompress(log.read_bytes()))
-    steps["steps"][2]["failed"] = True
-    log.write_bytes(gzip.compress(json.dumps(steps).encode()))
+    parted = json.loads(gzip.decompress(log.read_bytes()))
+    parted["steps"][2]["failed"] = True
+    log.write_bytes(gzip.compress(json.dumps(parted).encode()))
     page = opened("#/compare", file=write_report(read_report(folder))[-1], width=PHONE)
     expect(page.locator("#parting")).to_contain_text("They part at step 3.")
     assert choice(page, "Second").input_value() == "D"
@@ -368,8 +365,8 @@ def test_the_whole_episode_as_one_transcript(opened: Open) -> None:
     expect(turns).to_have_count(6)
     expect(turns.nth(1)).to_contain_text("Nothing happens.")
     expect(turns.nth(1).locator(".badge")).to_have_text("refused")
-    expect(turns.nth(2)).to_contain_text("insisted: go to the moon [U-FAIL-001] there is no air")
-    expect(turns.nth(3)).to_contain_text("belief drifted: holding: the belief says mug 1")
+    expect(turns.nth(2)).to_contain_text("overridden: go to the moon [U-FAIL-001] there is no air")
+    expect(turns.nth(3)).to_contain_text("belief error: holding: the belief says mug 1")
     expect(turns.nth(5)).to_contain_text("</script><script>window.hacked")
     press(page, "j j")
     expect(page).to_have_url(re.compile(f"#/transcript/B/{TASK}/3$"))
@@ -411,7 +408,7 @@ def test_steps_by_rule_veto_and_memory(opened: Open) -> None:
     expect(page.locator(".hits")).to_contain_text("veto go to the moon: there is no air")
     assert hits(page) == [at("B", 1, 3)]
     cases = {
-        "g=insisted&r=u-fail": 1, "g=insisted&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
+        "g=overridden&r=u-fail": 1, "g=overridden&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
         "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=refused&c=A": 4,
         "r=S-002&c=B": 42, "m=arbitration&r=D-HEAT-001": 24, "m=scf&r=D-HEAT-001": 0,
         "m=warned&r=E-ACT": 24, "m=budget": 0, "m=dropped&x=shelf 3D": 3, "m=scf": 24,
@@ -434,17 +431,17 @@ def test_logs_are_unpacked_when_asked_for_and_a_newer_search_ends_one(opened: Op
     press(page, "Escape")
     field(page, "Find in steps").fill("nothing happens")
     expect(page.locator("#summary")).to_have_text(re.compile("^11 steps in 11 .* readable log$"))
-    assert page.evaluate("window.unpacked") == 13
+    assert page.evaluate("window.unpacked") == 12
     page.evaluate(
         "location.hash = '#/episodes?x=you+arrive'; location.hash = '#/episodes?x=shelf+9A'"
     )
     expect(page.locator("#summary")).to_have_text(re.compile("^2 steps in 2 .* readable log$"))
     assert {*page.locator("#list mark").all_text_contents()} == {"shelf 9A"}
-    assert page.evaluate("window.unpacked") == 13
+    assert page.evaluate("window.unpacked") == 12
     # Of conditions A and B no episode recalled anything, so their logs need not be looked at.
     page = opened("#/episodes?m=scf")
     expect(page.locator("#summary")).to_have_text(re.compile("^24 steps in 3 .* readable log$"))
-    assert page.evaluate("window.unpacked") == 4
+    assert page.evaluate("window.unpacked") == 3
 
 
 def test_rows_by_keyboard(opened: Open) -> None:

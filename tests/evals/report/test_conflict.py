@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rpms.evals.report import read_report
-from rpms.evals.run_folder import read_run
+from rpms.evals.analysis.report import read_report
+from rpms.evals.records.run_folder import read_run
 from tests.evals.sample_runs import write_run
 from tests.real_runs import Play
 
@@ -30,7 +30,8 @@ STEPS = [
      recall("s1"), recall("s2", "scf"), recall("s3", "not groundable"), recall("x", kind="schema")],
     [recall("planted_rule_s1", "arbitration"), recall("planted_rule_s2", warning="may be"),
      recall("planted_goal_s1", "arbitration"), recall("s1", "arbitration")],
-    [recall("planted_rule_s2", "over token budget"), recall("s1", "duplicate"), recall("s4", "over top-k")],
+    [recall("planted_rule_s2", "over token budget"), recall("s1", "duplicate"),
+     recall("s4", "over top-k")],
 ]  # fmt: skip
 
 

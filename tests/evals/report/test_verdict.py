@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.report.verdict import comparisons, verdict
-from rpms.evals.run_folder import Run, read_run
+from rpms.evals.analysis.report.verdict import comparisons, verdict
+from rpms.evals.records.run_folder import Run, read_run
 from tests.evals.sample_runs import LABEL, contexts, write_run
 
 TASKS = 40

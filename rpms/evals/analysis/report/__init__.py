@@ -1,0 +1,140 @@
+"""The report of a run: every table, as Markdown, JSON and one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rpms.evals.analysis.joined_runs import read_joined
+from rpms.evals.analysis.report.behaviour import (
+    cause_table,
+    failure_table,
+    guard_table,
+    recall_outcome_table,
+    step_table,
+    token_table,
+)
+from rpms.evals.analysis.report.conflict import conflict_table
+from rpms.evals.analysis.report.results import (
+    main_table,
+    pair_table,
+    repeat_table,
+    run_table,
+    square_tables,
+    task_table,
+    trial_table,
+    type_table,
+)
+from rpms.evals.analysis.report.source import source_of
+from rpms.evals.analysis.report.verdict import verdict
+from rpms.evals.analysis.tables import Table, latex_comment, markdown_text, sources
+from rpms.evals.records.protocol_card import protocol_card, protocol_of
+from rpms.evals.records.run_folder import Run, as_folders
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.spelling import offer
+
+__all__ = ["Report", "build_report", "read_report", "report"]
+
+TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
+    main_table, run_table, square_tables, type_table, task_table, pair_table, repeat_table,
+    trial_table, failure_table, cause_table, step_table, recall_outcome_table, conflict_table,
+    guard_table, token_table,
+)  # fmt: skip
+"""A question each, in reading order; None where a run has nothing to say to it."""
+
+BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
+"""Of each question the table that answers it best, if there is one; the verdict has the pairs."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run and its tables, in reading order."""
+
+    run: Run
+    tables: list[Table]
+
+    @cached_property
+    def verdict(self) -> list[str]:
+        """What the run says, in a few sentences."""
+        return verdict(self.run)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object for programs: what was run, and every table by its id."""
+        manifest = self.run.manifest
+        about = ("env", "split", "model", "model_label", "created", "finished")
+        return {
+            "format": 1,
+            "source": source_of(self.run),
+            "protocol": protocol_card(manifest),
+            "commit": manifest.commits,
+            **{name: getattr(manifest, name) for name in about},
+            "complete": self.run.complete,
+            "verdict": self.verdict,
+            "planned": self.run.planned,
+            "played": self.run.done,
+            "tables": {table.id: table.as_json() for table in self.tables},
+        }
+
+    def as_markdown(self) -> str:
+        """Source, protocol and verdict once, then the tables."""
+        head = [f"# {heading(self.run)}", *sources(*self.about)]
+        head.append("\n".join(f"- {markdown_text(line)}" for line in self.verdict))
+        parts = ["\n\n".join(head) + "\n", *(table.as_markdown(False) for table in self.tables)]
+        return "\n".join(parts)
+
+    def as_latex(self) -> str:
+        """A booktabs table for each; source, protocol and verdict as comments."""
+        head = latex_comment(*self.about, *self.verdict)
+        return "\n".join([head, *(table.as_latex(False) for table in self.tables)])
+
+    def as_csv(self) -> str:
+        """The table alone; where there are more, each below a line with its name."""
+        if len(self.tables) == 1:
+            return self.tables[0].as_csv()
+        return "\n".join(f"# {table.id}: {table.title}\n{table.as_csv()}" for table in self.tables)
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """Source and protocol of all tables."""
+        return source_of(self.run), protocol_of(self.run.manifest)
+
+    def only(self, names: Iterable[str]) -> Report:
+        """The report with some tables alone, by their ids and in this order."""
+        known = {table.id: table for table in self.tables}
+        for name in names:
+            if name not in known:
+                raise RpmsError(f"this run has no table '{name}'; {offer(name, known)}")
+        return replace(self, tables=[known[name] for name in dict.fromkeys(names)])
+
+    def brief(self) -> Report:
+        """The report with the three tables that answer most: who won, by what, and why not."""
+        known = {table.id for table in self.tables}
+        choices = (next((name for name in names if name in known), "") for names in BRIEF)
+        return self.only(list(filter(None, choices)))
+
+
+def heading(run: Run) -> str:
+    """What the report is about, in one line."""
+    return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
+
+
+def build_report(run: Run) -> Report:
+    """Every table the run has data for."""
+    protocol, tables = protocol_of(run.manifest), list[Table]()
+    for answer in (make(run) for make in TABLES):
+        tables += [answer] if isinstance(answer, Table) else answer or ()
+    return Report(run, [replace(table, protocol=protocol) for table in tables])
+
+
+def report(folders: str | Path | Iterable[str | Path]) -> Report:
+    """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
+
+    Runs of the same tasks can be put together: labels then say what differs between them.
+    """
+    return build_report(read_joined(as_folders(folders)))
+
+
+read_report = report  # modules that have a report of their own call it so

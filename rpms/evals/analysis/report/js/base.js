@@ -1,0 +1,75 @@
+// Everything foreign goes in as text: no function here reads markup from a string.
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+const conditionNames = new Map(data.conditions);
+const typeNames = new Map(data.types);
+data.episodes.forEach((episode, number) => {
+  episode.number = number;
+  episode.log = `log-${number}`;
+});
+// Episodes are shown by task, conditions in their order.
+const rankOf = new Map(data.conditions.map(([c], rank) => [c, rank]));
+data.episodes.sort((a, b) => a.n - b.n || rankOf.get(a.c) - rankOf.get(b.c));
+
+const keyOf = (condition, task) => JSON.stringify([condition, task]);
+const episodesByKey = new Map(data.episodes.map((e) => [keyOf(e.c, e.task), e]));
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "onclick") node.addEventListener("click", value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => (child ?? "") !== ""));
+  // A badge or a heading that is a term of the glossary explains itself.
+  const isTerm = tag === "th" || node.classList.contains("badge");
+  const meaning = isTerm && data.glossary[node.textContent.toLowerCase()];
+  if (meaning && !node.title) node.title = meaning;
+  return node;
+}
+
+const encode = encodeURIComponent;
+const episodeLink = (e, step) => `#/episode/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+const transcriptLink = (e, step) => `#/transcript/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+const compareLink = (first, second, task, step) =>
+  `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
+
+// Some worlds state a goal in a paragraph; the task's name is the better title there.
+const LONG = 90;
+const titleOf = (e) => (e.goal && e.goal.length <= LONG ? e.goal : e.task);
+const goalBelow = (e) => (titleOf(e) === e.goal ? null : e.goal);
+
+const isError = (e) => e.mode === "model_error" || e.mode === "infrastructure_error";
+
+function outcomeBadge(e) {
+  const outcome = e.won ? "won" : (e.mode || "lost").replaceAll("_", " ");
+  return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, outcome);
+}
+
+// One line on where a lost episode went wrong, leading to the step.
+function whyLine(e) {
+  if (!e.cause) return null;
+  const why = [el("span", { class: "cause" }, e.cause), `: ${e.why}`];
+  return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, why) : why);
+}
+
+// A log stays compressed in the page until somebody asks for it.
+async function unpackLog(e) {
+  const holder = byId(e.log);
+  if (!holder) throw new Error("The step log of this episode is missing or damaged.");
+  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+// For the views: the last few logs stay unpacked.
+const decoded = new Map();
+
+async function loadLog(e) {
+  if (decoded.has(e.log)) return decoded.get(e.log);
+  const log = await unpackLog(e);
+  if (decoded.size >= 8) decoded.delete(decoded.keys().next().value);
+  decoded.set(e.log, log);
+  return log;
+}

@@ -1,0 +1,283 @@
+"""The run as one HTML file: the answer first, then every episode step by step.
+
+Nothing is fetched: style and scripts are inlined, and each episode's step log stays gzipped
+inside the page until it is opened. Observations and replies are foreign text, so the page
+escapes all of it, and its content policy runs no script but ours.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from rpms.evals.analysis.causes import Cause
+from rpms.evals.analysis.measures import groups, metric_of
+from rpms.evals.analysis.report import Report, heading
+from rpms.evals.analysis.report.plots import conditions_plot
+from rpms.evals.analysis.report.source import names, settings_of, short_type, source_of
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.analysis.tables import Cell, Table
+from rpms.evals.records.checksums import rules_hash
+from rpms.evals.records.protocol_card import protocol_card
+from rpms.evals.records.run_folder import Run
+from rpms.evals.records.schema import Episode, JobKey
+from rpms.prompts.examples import NEW_TASK
+from rpms.rules.schema import HERE_BLANKS
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import refuse_special, write_whole
+from rpms.vocabulary.glossary import explanations
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.output import quantity
+
+HERE = Path(__file__).parent
+SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
+
+
+def _explained(term: str) -> str:
+    """The glossary's sentence about a term; empty if it has none."""
+    return explanations().get(term.lower(), "")
+
+
+_jinja = Environment(
+    loader=FileSystemLoader(HERE),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+
+
+def written(moment: str) -> str:
+    """A time as people write it; empty where nobody noted it."""
+    if not moment:
+        return ""
+    when = datetime.fromisoformat(moment)
+    return f"{when.day} {when:%b %Y, %H:%M} {when.tzname() or ''}".rstrip()
+
+
+_jinja.filters |= {"written": written, "quantity": quantity, "explained": _explained}
+
+
+def write_report(report: Report, html: Path | None = None) -> list[Path]:
+    """Write report.md, report.json and the page; returns where.
+
+    Of runs that were put together just the page, and where it was asked for: no folder is theirs.
+    """
+    folder, texts = report.run.folder, dict[Path, str]()
+    if not report.run.parts:
+        html = html or folder / "report.html"
+        text = json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n"
+        texts = {folder / "report.md": report.as_markdown(), folder / "report.json": text}
+    if html:
+        refuse_special(html)
+        texts[html] = render_page(report)
+    for file, text in texts.items():
+        write_whole(file, text)  # an open page is never half a page
+    return list(texts)
+
+
+def render_page(report: Report, served: bool = False) -> str:
+    """The whole page as text; one that ``rpms view`` serves leads to the list of runs."""
+    run = report.run
+    return _rendered(
+        "report.html.j2",
+        SCRIPTS,
+        title=heading(run),
+        source=source_of(run),
+        protocol=protocol_card(run.manifest),
+        settings=settings_of(run.manifest),
+        run=run,
+        manifest=run.manifest,
+        verdict=report.verdict,
+        tables=report.tables,
+        plot=conditions_plot(run),
+        rules_changed=rules_changed(run),
+        set_link=set_link,
+        served=served,
+        data=_embedded(page_data(report)),
+        logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
+    )
+
+
+def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
+    """The page that lists the runs which are served."""
+    return _rendered("index.html.j2", (), runs=runs)
+
+
+def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
+    """A page with its style, and its scripts as one that leaves nothing in the global names."""
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
+    script = "'use strict';\n(() => {\n" + "\n".join(parts) + "\n})();\n"
+    return _jinja.get_template(template).render(
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        **values,
+    )
+
+
+def page_data(report: Report) -> dict[str, Any]:
+    """What the list and the viewer need at once; steps come from the logs when asked for."""
+    run = report.run
+    types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
+    return {
+        "scored": metric_of(run.manifest.env) == "score",
+        "conditions": [[label, names(label)] for label in run.conditions],
+        "types": [[kind, short_type(run, kind)] for kind in types],
+        "episodes": [_row(run, e) for e in run.episodes.values()],
+        "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
+        "rules": run_rules(run),
+        "new_task": NEW_TASK,
+        "glossary": explanations(),
+    }
+
+
+def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
+    """The address of the list with just these episodes; empty where nothing is behind a cell."""
+    if not row[column].behind:
+        return ""
+    return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
+
+
+def sets_of(tables: Iterable[Table], numbers: Mapping[JobKey, int]) -> dict[str, dict[str, Any]]:
+    """The episodes behind each figure: by name what it is, and their numbers on the page.
+
+    A set is named by its table, row and column, so that an address still means the same cell after
+    more episodes have ended.
+    """
+    return {
+        _name(table, row, column): {
+            "title": f"{table.title}: {', '.join(_labels(table, row, column))}",
+            "of": [numbers[key] for key in cell.behind],
+        }
+        for table in tables
+        for row in table.rows
+        for column, cell in enumerate(row)
+        if cell.behind
+    }
+
+
+def _labels(table: Table, row: Sequence[Cell], column: int) -> list[str]:
+    return [*(cell.text for cell in row[: table.labels]), table.columns[column]]
+
+
+def _name(table: Table, row: Sequence[Cell], column: int) -> str:
+    return "/".join([table.id, *_labels(table, row, column)])
+
+
+def run_rules(run: Run) -> dict[str, str]:
+    """Every rule that a condition had, by its id; one that they word differently in each wording.
+
+    Which rules were shown is in the logs, so what a condition leaves out need not be told here.
+    """
+    env, folders = run.manifest.env, defaultdict[str, list[str]](list)
+    for label, context in run.manifest.conditions.items():
+        folders[str(context.get("rules_dir") or "")].append(label)
+    texts = rule_texts(env)
+    for folder in filter(None, folders):
+        for rule, text in rule_texts(env, folder).items():
+            if texts.setdefault(rule, text) != text:
+                texts[rule] += f" ({', '.join(folders[folder])}: {text})"
+    return texts
+
+
+def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
+    """Every rule of a manual by its id; empty for a world or a folder that is not here."""
+    try:
+        manual = load_manual(env, rules_dir)
+    except RpmsError:
+        return {}
+    texts = {
+        place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
+        for place in manual.domain.likely_places
+    }
+    # What they name differs from home to home; the prompt has it.
+    blanks = {name: f"<{name}>" for name in HERE_BLANKS}
+    texts |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
+    for rule in (rule for _, rules in manual.tiers for rule in rules):
+        texts[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
+    goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
+                    signature="")  # fmt: skip
+    for line in manual.active(goal, empty_belief())["environment"]:
+        texts.setdefault(line["id"], line["text"])
+    return texts
+
+
+def rules_changed(run: Run) -> bool:
+    """Whether the manual at hand, or that of an arm, is another one than the run was made with."""
+    hashes = run.manifest.hashes
+    for label, digest in {"": hashes.rules, **hashes.rules_of}.items():
+        context = run.manifest.conditions.get(label, {})
+        own = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
+        try:
+            if digest and digest != rules_hash(run.manifest.env, *own):
+                return True
+        except RpmsError:  # the folder is gone, or no longer a manual
+            return True
+    return False
+
+
+def _row(run: Run, episode: Episode) -> dict[str, Any]:
+    analysis = analysis_of(run, episode)
+    cause = analysis.cause or Cause("", 0, "")
+    return {
+        "c": episode.condition,
+        "task": _named(episode),
+        "n": episode.index,
+        "type": episode.type,
+        "goal": episode.goal,
+        "won": episode.success,
+        "score": episode.score,
+        "steps": episode.steps,
+        "invalid": analysis.invalid_actions,
+        "belief_errors": analysis.belief_error_steps,
+        "mode": episode.failure_mode or "",
+        "error": episode.error,
+        "place": episode.error_place,
+        "cause": cause.kind,
+        "at": cause.step,
+        "why": cause.text,
+        "tokens": episode.prompt_tokens + episode.output_tokens,
+        "recalled": analysis.recalled,
+        "proposals": analysis.proposals,
+    }
+
+
+def _named(episode: Episode) -> str:
+    """The task, and which repeat and trial of it, where there are several."""
+    often = (("repeat", episode.repeat), ("trial", episode.trial))
+    which = ", ".join(f"{name} {number}" for name, number in often if number > 1)
+    return f"{episode.task} ({which})" if which else episode.task
+
+
+def _log(run: Run, episode: Episode) -> str:
+    """The gzipped log as text; empty where it is missing or damaged."""
+    if not analysis_of(run, episode).logged:
+        return ""
+    return base64.b64encode(run.log_file(episode).read_bytes()).decode("ascii")
+
+
+def _embedded(data: dict[str, Any]) -> Markup:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

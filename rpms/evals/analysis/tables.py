@@ -1,0 +1,256 @@
+"""Tables as data: made once, then written as text, Markdown, JSON, CSV, LaTeX or HTML."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from rpms.evals.analysis.measures import Interval
+from rpms.evals.records.schema import Episode, JobKey
+from rpms.vocabulary.errors import RpmsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NONE = "-"
+LATEX = str.maketrans({
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
+})  # fmt: skip
+"""What TeX would take for an order, or print as another sign."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure: as text, with its interval or count beside it, as data, and whose it is."""
+
+    text: str
+    note: str = ""
+    value: Any = None
+    behind: tuple[JobKey, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that says where it comes from.
+
+    Attributes:
+        id: a stable name, used in files and addresses.
+        title: what it shows.
+        source: model, split and commit behind it.
+        columns: headings; the first ``labels`` of them are text, the rest figures.
+        rows: as many cells as columns each.
+        notes: what a reader has to know, e.g. how many episodes were left out and why.
+        labels: how many columns from the left hold text.
+        total: the last row sums up the others.
+        protocol: the rules of play behind it in one line (``evals/records/protocol_card.py``), so
+            that a copied table still says them.
+    """
+
+    id: str
+    title: str
+    source: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
+    labels: int = 1
+    total: bool = False
+    protocol: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Rows as objects with raw values, for programs."""
+        rows = [
+            {
+                name: cell.text if cell.value is None else cell.value
+                for name, cell in zip(self.columns, row, strict=True)
+            }
+            for row in self.rows
+        ]
+        return {
+            "title": self.title,
+            "source": self.source,
+            "protocol": self.protocol,
+            "rows": rows,
+            "notes": [*self.notes],
+        }
+
+    def as_markdown(self, with_source: bool = True) -> str:
+        """A GitHub table under a heading; without its source where that stands above already."""
+        rules = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
+        rows = [[_joined(cell) for cell in row] for row in self.rows]
+        body = [_row(map(markdown_text, cells)) for cells in ([*self.columns], *rows)]
+        body.insert(1, _row(rules))
+        notes = "".join(f"\n{markdown_text(note)}\n" for note in self.notes)
+        head = [f"## {markdown_text(self.title)}"]
+        if with_source:
+            head += sources(self.source, self.protocol)
+        return "\n\n".join([*head, "\n".join(body)]) + f"\n{notes}"
+
+    def as_records(self) -> list[dict[str, Any]]:
+        """Rows of plain values: an interval is two columns, such as ``success rate low``."""
+        rows = [list(map(_plain_values, row)) for row in self.rows]
+        heads = [
+            (i, name, part)
+            for i, name in enumerate(self.columns)
+            for part in dict.fromkeys(part for row in rows for part in row[i])
+        ]
+        return [
+            {f"{name} {part}".strip() or "row": row[i].get(part) for i, name, part in heads}
+            for row in rows
+        ]
+
+    def as_dataframe(self) -> pd.DataFrame:
+        """The records as a pandas table."""
+        return frame(self.as_records())
+
+    def as_csv(self) -> str:
+        """The records as comma-separated values under one line of names."""
+        records, text = self.as_records(), StringIO()
+        writer = csv.DictWriter(text, [*records[0]] if records else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        return text.getvalue()
+
+    def as_latex(self, with_source: bool = True) -> str:
+        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
+        rows = [_latex_row(map(_joined, row)) for row in self.rows]
+        if self.total:
+            rows.insert(-1, r"\midrule")
+        about = (self.source, self.protocol) if with_source else ()
+        kinds = "l" * self.labels + "r" * (len(self.columns) - self.labels)
+        return latex_comment(*about, *self.notes) + "\n".join([
+            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+            rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule", _latex_row(self.columns), r"\midrule", *rows, r"\bottomrule",
+            r"\end{tabular}", r"\end{table}", "",
+        ])  # fmt: skip
+
+
+def sources(source: str, protocol: str) -> list[str]:
+    """Paragraphs of Markdown that say where figures come from."""
+    return [markdown_text(source), *([f"Protocol: {markdown_text(protocol)}"] if protocol else [])]
+
+
+def latex_comment(*texts: str) -> str:
+    """A line for each text that there is."""
+    return "".join(f"% {' '.join(text.split())}\n" for text in texts if text)
+
+
+def frame(rows: Iterable[dict[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a pandas table; pandas is not needed to run anything."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise RpmsError(
+            "pandas tables need pandas, which is not installed: pip install 'rpms[analysis]'"
+        ) from error
+    return pandas.DataFrame(list(rows), columns=list(columns) or None)
+
+
+def label(text: str) -> Cell:
+    """A row's name."""
+    return Cell(text)
+
+
+def count(number: int) -> Cell:
+    """A plain count."""
+    return Cell(f"{number:,}", value=number)
+
+
+def linked(cell: Cell, episodes: Iterable[Episode]) -> Cell:
+    """A figure with the very episodes behind it, which a page can lead to."""
+    return replace(cell, behind=tuple(episode.key for episode in episodes))
+
+
+def counted(episodes: Sequence[Episode]) -> Cell:
+    """How many episodes, and which."""
+    return linked(count(len(episodes)), episodes)
+
+
+def number(value: float | None, form: str = ".1f", interval: Interval | None = None) -> Cell:
+    """A figure with its interval, or a dash where there is none."""
+    if value is None:
+        return Cell(NONE, value={"value": None})
+    data = {"value": value, **(asdict(interval) if interval else {})}
+    return Cell(format(value, form), bracket(interval, form), data)
+
+
+def percent(share: float | None, interval: Interval | None = None, of: str = "") -> Cell:
+    """A share in percent, with its interval or the count behind it."""
+    if share is None:
+        return Cell(NONE, value={"share": None})
+    note = bracket(Interval(interval.low * 100, interval.high * 100)) if interval else ""
+    data = {"share": share, **(asdict(interval) if interval else {})}
+    return Cell(f"{share:.1%}", " ".join(filter(None, (of, note))), data)
+
+
+def part_of(part: int, whole: int) -> Cell:
+    """A share of what was counted, and the count itself."""
+    return percent(part / whole if whole else None, of=f"{part:,}")
+
+
+def points(difference: float | None, interval: Interval | None = None) -> Cell:
+    """A difference of two shares, in percentage points."""
+    if difference is None:
+        return Cell(NONE, value={"points": None})
+    scaled = Interval(interval.low * 100, interval.high * 100) if interval else None
+    data = {"points": difference * 100, **(asdict(scaled) if scaled else {})}
+    return Cell(f"{_zero(difference * 100):+.1f}", bracket(scaled, "+.1f"), data)
+
+
+def p_value(p: float) -> Cell:
+    """A probability, to as many digits as tell something."""
+    text = "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.3f}"
+    return Cell(text, value=p)
+
+
+def bracket(interval: Interval | None, form: str = ".1f") -> str:
+    """``[51.2, 67.6]``, or nothing."""
+    if interval is None:
+        return ""
+    return f"[{_zero(interval.low):{form}}, {_zero(interval.high):{form}}]"
+
+
+def _zero(value: float) -> float:
+    """No minus sign before a zero."""
+    return 0.0 if abs(value) < 1e-9 else value
+
+
+def _joined(cell: Cell) -> str:
+    return f"{cell.text} {cell.note}".strip()
+
+
+def _row(cells: Any) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def markdown_text(text: str) -> str:
+    """Task names and error texts may hold anything; none of it is markup."""
+    text = escape(" ".join(text.split()), quote=False)
+    for sign in ("\\", "|", "`", "*", "]("):
+        text = text.replace(sign, f"{sign[:-1]}\\{sign[-1]}")
+    return text
+
+
+def _plain_values(cell: Cell) -> dict[str, Any]:
+    """The figure itself under no name, and what belongs to it by name; dashes are nothing."""
+    if cell.value is None:
+        return {"": None if cell.text in (NONE, "") else cell.text}
+    if not isinstance(cell.value, dict):
+        return {"": cell.value}
+    (_, figure), *others = cell.value.items()
+    return {"": figure, **dict(others)}
+
+
+def _latex(text: str) -> str:
+    return " ".join(text.split()).translate(LATEX)
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """A bracket at the beginning would belong to the end of the row before."""
+    row = " & ".join(map(_latex, cells))
+    return rf"{'{}' * row.startswith(('[', '*'))}{row} \\"

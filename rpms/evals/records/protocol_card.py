@@ -1,0 +1,163 @@
+"""The protocol card: the rules under which a figure was made.
+
+Published figures differ in exactly these points and rarely print them, so every table of ours
+carries them. All of it comes from the manifest; what an older run did not record is said to be
+missing rather than guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from rpms.envs import Environment, get_environment
+from rpms.evals.records.schema import Manifest
+from rpms.vocabulary.context import ALL_TURNS, RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
+
+UNKNOWN = "not recorded"
+NONE = "none"
+# So many missing task types are named on the card; the table by task has those that are there.
+NAMED_TYPES = 6
+# Of a checksum, enough to tell two apart.
+SHOWN = 8
+# The checksum of no file: a method that reads none, or a world without a memory of its own.
+EMPTY = hashlib.sha256().hexdigest()
+
+Card = dict[str, str]
+
+
+def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> Card:
+    """The card of a run or some of its arms; where they differ, each value names its own."""
+    usual = RunContext().plain
+    contexts = {
+        label: {**usual, **context}
+        for label, context in manifest.conditions.items()
+        if among is None or label in among
+    }
+    readers = [label for label, context in contexts.items() if context["memory"]]
+    settings = manifest.settings
+    world = _world(manifest.env)
+
+    def each(name: str, own: Any = UNKNOWN) -> str:
+        return joined({label: str(context[name] or own) for label, context in contexts.items()})
+
+    steps = settings.get("max_steps") or getattr(world, "max_steps", 0) or UNKNOWN
+    return {
+        "split": f"{manifest.env} {manifest.split}",
+        "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
+        "types missing": types_missing(manifest) or NONE if manifest.split_types else UNKNOWN,
+        "wording": manifest.wording or UNKNOWN,
+        "steps": each("max_steps", steps),
+        "examples": each("examples", 0),
+        "history": joined({label: "all turns" if c["history"] == ALL_TURNS else
+                           f"last {c['history']}" for label, c in contexts.items()}),
+        "action list": joined(
+            {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
+        ),
+        "system prompt": each("prompt_style"),
+        "trials": str(settings.get("trials") or 1),
+        "repeats": str(settings.get("repeats") or 1),
+        "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
+        "learning data": joined({label: _sources(manifest, label) for label in readers}),
+        "memory": joined({label: memory_of(manifest, label) for label in readers}),
+        "recall": joined({label: _recall(contexts[label]) for label in readers}),
+        "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
+                          if c["rules"]}),
+    }  # fmt: skip
+
+
+def types_missing(manifest: Manifest) -> str:
+    """``1 of 6 (heat then place)``: the task types of the split that no task of the run has."""
+    present = {task.name or task.type for task in manifest.tasks}
+    missing = [name for name in manifest.split_types if name not in present]
+    if not missing:
+        return ""
+    world = _world(manifest.env)
+    words = [world.type_label(name) if world else name for name in missing[:NAMED_TYPES]]
+    if len(missing) > len(words):
+        words.append(f"and {len(missing) - len(words)} more")
+    return f"{len(missing)} of {len(manifest.split_types)} ({', '.join(words)})"
+
+
+def card_text(card: Mapping[str, str]) -> str:
+    """The card in one line, as it stands under a table's source."""
+    return "; ".join(f"{name}: {value}" for name, value in card.items())
+
+
+def protocol_of(manifest: Manifest) -> str:
+    """The whole card of a run in one line."""
+    return card_text(protocol_card(manifest))
+
+
+def card_differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Each point in which two cards are known to differ, in words."""
+    return [
+        f"{name}: {first[name]} -> {second[name]}"
+        for name in first
+        if first[name] != second[name] and UNKNOWN not in (first[name], second[name])
+    ]
+
+
+def joined(values: Mapping[str, str]) -> str:
+    """One value where all conditions share it, else each with the conditions that have it."""
+    groups: dict[str, list[str]] = {}
+    for label, value in values.items():
+        groups.setdefault(value, []).append(label)
+    if len(groups) < 2:
+        return next(iter(groups), NONE)
+    return " | ".join(f"{value} ({', '.join(labels)})" for value, labels in groups.items())
+
+
+def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
+    tokens = context["max_tokens"] or getattr(world, "max_tokens", 0) or UNKNOWN
+    replies = "free" if context["constrain"] == "off" else str(context["constrain"])
+    return (
+        f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "
+        f"{replies} replies"
+    )
+
+
+def _recall(context: Mapping[str, Any]) -> str:
+    """How many memories the prompt may hold, and in which form."""
+    k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
+    tokens = context["memory_token_budget"] or context["token_budget"]
+    limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
+    types = "the paper's types" if context["prompt_style"] == "paper" else "all types"
+    return f"{context['memory_form']}, {k}, {types}, {limit}"
+
+
+def memory_of(manifest: Manifest, label: str) -> str:
+    """Which memory an arm read, by the beginning of its checksum."""
+    return _short(manifest.hashes.memory.get(label, ""))
+
+
+def _sources(manifest: Manifest, label: str) -> str:
+    digest = manifest.hashes.memory.get(label, "")
+    if digest == EMPTY:
+        return NONE
+    known = manifest.memories.get(digest)
+    return " and ".join(known.sources) if known and known.sources else UNKNOWN
+
+
+def _rules(manifest: Manifest, label: str) -> str:
+    return _short(manifest.hashes.rules_of.get(label, manifest.hashes.rules))
+
+
+def _short(digest: str) -> str:
+    return NONE if digest == EMPTY else digest[:SHOWN] or UNKNOWN
+
+
+def _digest(ids: Iterable[str]) -> str:
+    """Which tasks they were, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:SHOWN]
+
+
+def _world(env: str) -> Environment | None:
+    """A report may be read where the world is not installed."""
+    try:
+        return get_environment(env)
+    except RpmsError:
+        return None

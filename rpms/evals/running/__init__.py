@@ -1,0 +1,1 @@
+"""Plans and the runs made from them."""

@@ -1,0 +1,305 @@
+"""Playing one episode of a run and turning it into its line and its step log.
+
+The log has everything that led to each decision, for the viewer and for later questions. It is
+collected from the graph's stream of updates, so that no stage knows of it. A prompt repeats nearly
+all of the one before; each distinct text is therefore kept once, in a table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import convert_to_openai_messages
+
+from rpms.envs import Environment, get_environment, live
+from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.costs import Meter, Tokens, cost_of
+from rpms.evals.running.manifest import now
+from rpms.evals.running.plan import Job
+from rpms.graph.build import RpmsGraph
+from rpms.models.prices import Rates
+from rpms.nodes.state import EpisodeInput, EpisodeState, follow
+from rpms.rules import ActiveRules
+from rpms.rules.judgement import judge
+from rpms.rules.manual import SITUATION
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.error_place import place_of
+from rpms.vocabulary.errors import EnvironmentFault, ModelFault, RpmsError
+from rpms.vocabulary.files import json_bytes
+from rpms.vocabulary.safe_text import redact
+from rpms.vocabulary.turn import Decision
+
+NOTHING = Tokens()
+LEVEL = 5
+UNANSWERED: dict[str, Any] = {
+    "reply": "", "thought": "", "action": "", "result": "", "failed": False, "replayed": False,
+    "usage": Tokens()._asdict(), "seconds": 0.0,
+    "cost_usd": None, "proposal": "", "judged": [],
+}  # fmt: skip
+"""How a step reads when the episode broke off in it."""
+
+
+def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str, str], list[str]]:
+    """The true state, and what of the belief contradicts it. A metric, never a hint."""
+    facts = game.facts()
+    return env.true_state(facts), env.belief_errors(belief, facts)
+
+
+def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
+    """By tier, in the order they were printed; what a situation says stands nowhere else."""
+    ids = {name: [rule["id"] for rule in tier] for name, tier in rules.items()}
+    return {**ids, SITUATION: [dict(rule) for rule in rules[SITUATION]]}
+
+
+COUNTS = ("steps", "prompt_tokens", "cached_tokens", "output_tokens", "model_calls", "cache_hits",
+          "capped_replies")  # fmt: skip
+
+
+class EpisodeResult(NamedTuple):
+    """What the run folder keeps of an episode."""
+
+    line: EpisodeLine
+    steps: bytes
+
+
+class EpisodeRecorder:
+    """Follows one episode through the graph's updates: its line and its step log."""
+
+    def __init__(
+        self,
+        job: Job,
+        truth: bool,
+        rates: Rates | None = None,
+        meter: Meter | None = None,
+        spent: Tokens = NOTHING,
+    ) -> None:
+        """Nothing has happened yet; ``spent`` are tokens of what was written for the episode."""
+        self.job = job
+        self.env = get_environment(job.task["env"])
+        self.state: dict[str, Any] = {}
+        self.steps: list[dict[str, Any]] = []  # each a ``records.Step`` in the making
+        self.spent = spent
+        self.conversation: list[dict[str, Any]] = []  # of an agent with tools, for `rpms audit`
+        self._texts: dict[str, int] = {}
+        self._truth, self._rates, self._meter = truth, rates, meter
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._passed = 0.0
+        self._started = now()
+        self._began = self._last = perf_counter()
+
+    def arrived(self, stage: str) -> None:
+        """A stage is done: the time since the one before was its."""
+        self._passed = perf_counter() - self._last
+        self._seconds[stage] += self._passed
+
+    async def take(self, stage: str, update: dict[str, Any] | None) -> None:
+        """Note what a stage changed; where it is asked for, a step begins with the truth, too."""
+        self.note(stage, update or {})
+        if stage == "belief_update" and self._truth:
+            look = partial(look_at_truth, self.env, self.state["belief"])
+            seen = await live.ainspect(self.state["episode_id"], look)
+            self.steps[-1]["truth"], self.steps[-1]["belief_errors"] = seen or ({}, [])
+            self._last = perf_counter()
+
+    def note(self, stage: str, update: Mapping[str, Any]) -> None:
+        """Note what a stage changed, for whoever has no game to look into."""
+        follow(self.state, update)
+        state = cast(EpisodeState, self.state)
+        if stage == "belief_update":
+            self._begin_step(state)
+        elif stage == "prompt_build":
+            self._note_prompt(state)
+        elif stage == "llm_call" and not state["done"]:
+            self._note_reply(state)
+        elif stage == "action_arbitration":  # noted at once: no turn may come of it
+            self.steps[-1]["decisions"] = self._decisions(state)
+        elif stage == "env_step" and len(state["history"]) == len(self.steps):
+            self._note_turn(state)  # a world that broke down adds no turn
+        self._last = perf_counter()
+
+    def _begin_step(self, state: EpisodeState) -> None:
+        """A step begins with what is believed, and how far that is: a measure for every arm."""
+        pointer = state["sub_goal"]
+        if self.env.sub_goal_from_manual:
+            pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
+        step: dict[str, Any] = {
+            "step": state["steps"] + 1,
+            "observation": state["observation"],
+            "belief": state["belief"],
+            "sub_goal": {n: pointer[n] for n in ("name", "target", "progress")},
+            "truth": {},
+            "belief_errors": [],
+            **UNANSWERED,
+        }
+        self.steps.append(step)
+
+    def _note_prompt(self, state: EpisodeState) -> None:
+        messages: Any = convert_to_openai_messages(state["prompt"])
+        places = [[message["role"], self._place(message["content"])] for message in messages]
+        copied = ("recalls", "truncated", "knowledge_tokens", "dropped_turns", "shortlist")
+        self.steps[-1] |= {
+            "rules": _rule_ids(state["rules"]),
+            "prompt": places,
+            **{name: self.state[name] for name in copied},
+        }
+
+    def _place(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def _note_reply(self, state: EpisodeState) -> None:
+        """Count the call; the cost is None when no price is known."""
+        usage = Tokens.of(state["usage"])
+        call = NOTHING if state["usage"]["replayed"] else usage
+        self.spent = self.spent.plus(call)
+        cost = cost_of(call, self._rates)
+        if self._meter:
+            self._meter.add(call, cost)
+        self.steps[-1] |= {
+            "reply": state["reply"],
+            "usage": usage._asdict(),
+            "replayed": state["usage"]["replayed"],
+            "seconds": round(self._passed, 4),
+            "cost_usd": cost,
+        }
+
+    def _decisions(self, state: EpisodeState) -> list[Decision]:
+        return [d for d in state["decisions"] if d["step"] == self.steps[-1]["step"]]
+
+    def _note_turn(self, state: EpisodeState) -> None:
+        turn, step = state["history"][-1], self.steps[-1]
+        decisions = self._decisions(state)
+        # What the model said of its own accord, before a guard asked again or played another.
+        proposal = decisions[0]["proposal"] if decisions else turn["action"]
+        chosen = state["settings"]
+        rules = (str(chosen.get(name) or "") for name in ("rules_dir", "without_rules"))
+        manual = load_manual(state["env"], *rules)
+        step |= {
+            "decisions": decisions,
+            "proposal": proposal,
+            "judged": judge(manual, proposal, step["belief"], state["goal"]),
+            "thought": turn["thought"],
+            "action": turn["action"],
+            "result": turn["observation"],
+            "failed": turn["failed"],
+        }
+
+    def fail(self, error: Exception) -> None:
+        """Something outside the agent broke: the world, the set-up, or a model asked for a text."""
+        text = redact(" ".join(str(error).split()))
+        known = isinstance(error, EnvironmentFault | RpmsError)
+        of_the_model = isinstance(error, ModelFault)
+        self.state |= {
+            "failure_mode": "model_error" if of_the_model else "infrastructure_error",
+            "error": text if known else f"{type(error).__name__}: {text}",
+            "error_place": place_of(error, anywhere=not known),
+            "success": False,
+        }
+
+    def result(self) -> EpisodeResult:
+        """The line and the log, whatever state the episode was left in."""
+        try:
+            return self._result()
+        except Exception as error:  # a world of somebody's own is asked here, too
+            if not self.state.get("error"):
+                self.fail(error)
+            self.steps, self._texts = [], {}
+            return self._result()
+
+    def _result(self) -> EpisodeResult:
+        task = self.job.task
+        goal = self.state.get("goal") or self.env.parse_goal(task["goal"])
+        cross_trial_memory = (
+            {"cross_trial_memory": dict(self.job.cross_trial_memory)} if self.job.trial > 1 else {}
+        )
+        fields: dict[str, Any] = {
+            "condition": self.job.condition,
+            "repeat": self.job.repeat,
+            "trial": self.job.trial,
+            "env": task["env"],
+            "split": task["split"],
+            "task": task["id"],
+            "index": task["index"],
+            "type": goal["type"],
+            "goal": task["goal"],
+            "signature": goal["signature"],
+            "success": self.state.get("success", False),
+            "score": self.state.get("score", 0.0),
+            "failure_mode": self.state.get("failure_mode"),
+            "error": self.state.get("error", ""),
+            "error_place": self.state.get("error_place"),
+            **{name: self.state.get(name, 0) for name in COUNTS},
+            **{f"spent_{name}": count for name, count in self.spent._asdict().items()},
+            "cost_usd": cost_of(self.spent, self._rates),
+            "seconds": round(perf_counter() - self._began, 3),
+            "env_seconds": round(self._seconds["env_step"] + self._seconds["reset_env"], 3),
+            "model_seconds": round(self._seconds["llm_call"], 3),
+            "started": self._started,
+            "first_observation": self.state.get("first_observation", ""),
+            "history": self.state.get("history", []),
+            **cross_trial_memory,
+        }
+        return EpisodeResult(EpisodeLine.model_construct(**fields), self._pack())
+
+    def _pack(self) -> bytes:
+        """The step log as the file's bytes."""
+        goal = self.state.get("goal")
+        for step in self.steps:
+            step["state_lines"] = self.env.describe_belief(step["belief"], goal) if goal else []
+        log = {
+            "condition": self.job.condition,
+            "task": self.job.task["id"],
+            "messages": list(self._texts),
+            "steps": self.steps,
+            **({"conversation": self.conversation} if self.conversation else {}),
+        }
+        # No time stamp: the same episode gives the same bytes.
+        return gzip.compress(json_bytes(log), compresslevel=LEVEL, mtime=0)
+
+
+def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:
+    """What is written of an episode that could not even begin, or was given up."""
+    recorder = EpisodeRecorder(job, truth=False, rates=rates)
+    recorder.fail(error)
+    return recorder.result()
+
+
+async def play_job(
+    graph: RpmsGraph,
+    job: Job,
+    context: RunContext,
+    truth: bool,
+    rates: Rates | None = None,
+    meter: Meter | None = None,
+    spent: Tokens = NOTHING,
+) -> EpisodeResult:
+    """Play one episode; whatever goes wrong in it is its result, never the run's end.
+
+    Once the budget is spent no further call is made: the episode waits, and whoever holds the
+    ``meter`` too stops the run.
+    """
+    recorder = EpisodeRecorder(job, truth, rates, meter, spent)
+    begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    if job.cross_trial_memory:
+        begin["cross_trial_memory"] = dict(job.cross_trial_memory)
+    try:
+        async for update in graph.astream(begin, context=context, stream_mode="updates"):
+            for stage, change in cast(dict[str, Any], update).items():
+                recorder.arrived(stage)
+                await recorder.take(stage, change)
+                if stage == "prompt_build" and meter and meter.is_spent:
+                    await asyncio.Event().wait()
+    except Exception as error:  # one episode's trouble must not be another's
+        recorder.fail(error)
+        if episode_id := recorder.state.get("episode_id"):
+            with suppress(Exception):  # a game of somebody's own may not even close
+                await live.afinish(episode_id, job.task)
+    return recorder.result()

@@ -1,0 +1,238 @@
+"""``rpms.evaluate`` and ``rpms eval``: a whole split under several arms, watched while it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
+from rpms.envs.registry import FIRST_WORLD
+from rpms.evals.analysis.report import Report, read_report
+from rpms.evals.running.arms import Arm, Variant, as_variant, load_stages
+from rpms.evals.running.costs import NO_LIMIT, Budget
+from rpms.evals.running.learning_splits import default_split
+from rpms.evals.running.plan import RunPlan, make_plan
+from rpms.evals.running.plan_file import condition_contexts
+from rpms.evals.running.progress import (
+    Watch,
+    print_error_places,
+    print_lines,
+    show_bar,
+    spending,
+    standings,
+)
+from rpms.evals.running.runner import RunSession, capacity_of, local_pool
+from rpms.evals.running.workers import RayPool
+from rpms.graph.build import build_graph
+from rpms.memory_store.methods import check_memory, check_trials
+from rpms.models.chat import open_chat, reply_cache, warn_of_doubts
+from rpms.models.local import is_local
+from rpms.models.response_cache import default_file
+from rpms.prompts.context_budget import prompt_room
+from rpms.prompts.examples import check_shown
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.context import ABLATION, RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.output import open_console, print_wrapped, quantity
+from rpms.vocabulary.turn import ERRORS
+
+
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """How a run is carried out; none of this changes what comes out.
+
+    Attributes:
+        workers: environment processes; 0 plays in this one, None takes one per processor.
+        concurrency: episodes in flight over all workers.
+        ray: address of a Ray cluster to play on; ``local`` starts one.
+        keep_failed: leave episodes alone that ended in an error; else they are played again.
+        budget: what the run folder may cost.
+    """
+
+    workers: int | None = None
+    concurrency: int = 32
+    ray: str = ""
+    keep_failed: bool = False
+    budget: Budget = NO_LIMIT
+
+    def suited_to(self, plan: RunPlan) -> ExecutionOptions:
+        """One episode at a time for a local model, which answers one request at a time.
+
+        More of them would only wait in its queue until their calls time out.
+        """
+        if not any(is_local(context.model) for context in plan.conditions.values()):
+            return self
+        workers = 1 if self.workers is None else min(self.workers, 1)
+        return replace(self, workers=workers, concurrency=1)
+
+
+USUAL = ExecutionOptions()
+
+
+def evaluate(
+    arms: Mapping[str, Arm] | Sequence[str] = ABLATION,
+    *,
+    out: str | PathLike[str],
+    env: str = FIRST_WORLD,
+    split: str = "",
+    limit: int = 0,
+    spread: bool = False,
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    trials: int = 1,
+    repeats: int = 1,
+    truth: bool = True,
+    cache: bool = True,
+    execution: ExecutionOptions = USUAL,
+    show: bool = True,
+) -> Report:
+    """Play tasks under several arms and give the report; called again, go on where it stopped.
+
+    Args:
+        arms: settings or variants by label, or letters of conditions.
+        out: the run folder. What is finished there is not played again, and it may grow: more
+            tasks, more arms, more trials and repeats.
+        env: the world.
+        split: its tasks; the world's first split that judges by default.
+        limit: how many of them; 0 for all.
+        spread: with ``limit``, a sample of the whole split, stratified over its task types.
+        tasks: only these, by id.
+        types: only those of these goal types.
+        trials: how often a task may be tried until it is won, memory being carried along.
+        repeats: how often everything is played independently, with other seeds.
+        truth: compare every belief with the simulator's true state.
+        cache: replies of earlier runs stand for new ones where decoding is greedy.
+        execution: processes, budget and the like.
+        show: say on standard error how it goes.
+    """
+    if not fspath(out):
+        raise RpmsError("no run folder given; say where the run is to be kept")
+    variants = as_arms(arms)
+    plan = make_plan(
+        env,
+        split or default_split(env),
+        {label: variant.settings() for label, variant in variants.items()},
+        limit,
+        spread=spread,
+        tasks=tasks,
+        types=types,
+        truth=truth,
+        cache=str(default_file()) if cache else "",
+        nodes={label: paths for label, variant in variants.items() if (paths := variant.paths())},
+        trials=trials,
+        repeats=repeats,
+    )
+    play_plan(plan, fspath(out), execution, show=show)
+    return read_report(Path(out))
+
+
+def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
+    """Every arm as a variant, by its label."""
+    if isinstance(arms, Mapping):
+        return {str(label): as_variant(arm) for label, arm in arms.items()}
+    names = arms.split(",") if isinstance(arms, str) else arms
+    contexts = condition_contexts([name.strip() for name in names], RunContext())
+    return {label: Variant(context) for label, context in contexts.items()}
+
+
+def play_plan(
+    plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True,
+    summary: bool = True,
+) -> None:  # fmt: skip
+    """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
+    execution = execution.suited_to(plan)
+    _check(plan)
+    workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
+    capacity = capacity_of(plan.env, workers, execution.concurrency)
+    run = RunSession(
+        plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
+        workers=workers, concurrency=execution.concurrency, ray=execution.ray,
+    )  # fmt: skip
+    try:
+        with _watched(run, out, show, strict, summary) as watch:
+            ray = execution.ray
+            pool = (
+                RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
+            )
+            run.play(pool, capacity, watch)
+    finally:
+        run.close()
+
+
+@contextmanager
+def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool) -> Iterator[Watch]:
+    """Show a run while it is played, and in a summary how it stands at the end and what is next.
+
+    A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
+    whoever plays it tells them apart anyway (not ``strict``).
+    """
+    console = open_console(stderr=True, quiet=not show)
+    done, lines = run.progress.done, quantity(run.damaged, "damaged line")
+    if show and done:
+        print_wrapped(
+            f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr
+        )
+    if show and run.types_missing:
+        missing = f"task types of the split without a task: {run.types_missing}"
+        print_wrapped(f"{out}: {missing}; --spread samples all types", sys.stderr)
+    if show and run.damaged:
+        print_wrapped(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
+    try:
+        if console.is_terminal:
+            with show_bar(console, run.progress) as watch:
+                yield watch
+        else:
+            yield print_lines(console, run.progress)
+    except KeyboardInterrupt:
+        print_wrapped(
+            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
+            f"in {out}. Run the same command again to go on.",
+            file=sys.stderr,
+        )
+        raise
+    finally:
+        if show:
+            print_error_places(run.progress)
+    if show and summary:
+        total = run.progress.total
+        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
+        print_wrapped(f"{spending(run.progress)} in this session")
+    if strict:
+        _complain(run, out)
+    if show and summary:
+        print_wrapped(f"look into it: rpms report {out}")
+
+
+def _complain(run: RunSession, out: str) -> None:
+    history = run.progress.history
+    failed = [ended for ended in history if ended.mode in ERRORS]
+    if failed:
+        kind, place = str(failed[0].mode).replace("_", " "), failed[0].place
+        where = f" at {place['file']}:{place['line']}" if place else ""
+        raise RpmsError(
+            f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
+            f"first ({kind}{where}): {failed[0].error}. Run the same command again to play "
+            f"them again; 'rpms report {out}' shows what is there"
+        )
+
+
+def _check(plan: RunPlan) -> None:
+    """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
+    chats = list[BaseChatModel]()
+    for label, context in plan.conditions.items():
+        chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))
+        prompt_room(plan.env, context)
+        load_manual(plan.env, context.rules_dir, context.without_rules)
+        check_shown(plan.env, context)
+        check_memory(plan.env, context)
+        if plan.trials > 1:
+            check_trials(plan.env, context)
+        if paths := plan.nodes.get(label):
+            build_graph(load_stages(paths))
+    warn_of_doubts(chats)

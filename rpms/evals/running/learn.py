@@ -1,0 +1,345 @@
+"""``rpms learn``: from episodes to a frozen snapshot, on the evaluation runner.
+
+The paper gathers experience under Rules-only on seen tasks, each round an ordinary run. Episodes
+of another condition, of a guarded agent or of the tasks that are to be judged make another memory:
+that takes a word from the user, and the word stays in the snapshot's header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from rpms.envs import get_environment
+from rpms.envs.registry import FIRST_WORLD
+from rpms.evals.records.conditions import find_label
+from rpms.evals.records.run_folder import MANIFEST, Run, read_records, read_run
+from rpms.evals.running.evaluate import USUAL, ExecutionOptions, play_plan
+from rpms.evals.running.learning_splits import is_learning_split, learning_splits
+from rpms.evals.running.plan import make_plan
+from rpms.memory_store import Header, read_header
+from rpms.memory_store.methods import (
+    Learned,
+    MemoryMethod,
+    Origin,
+    Writer,
+    can_write,
+    find_method,
+)
+from rpms.memory_store.methods.registry import takes_manual
+from rpms.memory_store.snapshot import OWN
+from rpms.models.chat import reply_cache, warn_of_doubts
+from rpms.models.response_cache import default_file
+from rpms.rules import Manual
+from rpms.rules.world_manual import load_manual
+from rpms.vocabulary.context import RunContext, condition_name
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import is_folder, refuse_special
+from rpms.vocabulary.output import print_wrapped, quantity
+from rpms.vocabulary.turn import EpisodeRecord
+
+# Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
+LATER_TEMPERATURE = 0.7
+RULES_ONLY = "B"
+
+
+def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
+    """Rules-only unless another condition was asked for, with a seed of its own per round."""
+    temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
+    seed = base.seed + number - 1
+    return base.under(condition).with_(temperature=temperature, seed=seed)
+
+
+@dataclass(frozen=True)
+class Experience:
+    """Episodes to learn from.
+
+    Attributes:
+        records: the episodes themselves, those that ended in an error left out.
+        sources: where they come from, in words.
+        players: the models or policies that played them.
+        rounds: how often the tasks were played.
+        failed: the episodes that ended in an error, and with which.
+        damaged: how many lines of the runs could not be read.
+    """
+
+    records: list[EpisodeRecord]
+    sources: list[str]
+    players: list[str]
+    rounds: int
+    failed: list[str] = field(default_factory=list)
+    damaged: int = 0
+
+
+def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
+    """Every run of a world, or of one split of it, in a folder or below it."""
+    files = sorted(folder.rglob(MANIFEST)) if is_folder(folder) else []
+    if not files:
+        raise RpmsError(
+            f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' or 'rpms learn' wrote"
+        )
+    every = [read_run(file.parent) for file in files]
+    runs = [r for r in every if r.manifest.env == env and split in ("", r.manifest.split)]
+    if not any(run.episodes for run in runs):
+        worlds = ", ".join(sorted({run.manifest.env for run in every if run.episodes} - {env}))
+        hint = f"; for those of {worlds} say --env" if worlds else ""
+        raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}{hint}")
+    return runs
+
+
+def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Experience:
+    """What runs of one world have to teach; ``allowed`` says why it need not be Rules-only."""
+    records: list[EpisodeRecord] = []
+    failed: list[str] = []
+    # By what runs must share to be rounds of one thing: episodes learned from, and planned.
+    rounds: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    players: set[str] = set()
+    for run in runs:
+        for label in _chosen(run, condition):
+            departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
+            if (player := _player(run, label)) != run.model(label):
+                departures.append("played by code, not by a model")
+            if departures and not allowed:
+                where = f"{run.folder}, condition {label}"
+                raise RpmsError(_refusal(run.manifest.env, where, departures))
+            learned = read_records(run, [label])
+            records += learned
+            failed += [
+                f"{episode.task}: {episode.error}"
+                for episode in run.played(label)
+                if episode.is_error
+            ]
+            origin = (*_origin(run, label), *departures)
+            rounds[origin].append((len(learned), len(run.manifest.tasks)))
+            players.add(player)
+    if not records:
+        raise RpmsError(
+            f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
+            + (f": the first error was {failed[0]}" if failed else "")
+        )
+    sources = [_source(origin, counts, allowed) for origin, counts in rounds.items()]
+    often, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
+    return Experience(records, sources, sorted(players), often, failed, damaged)
+
+
+def _player(run: Run, label: str) -> str:
+    """The model that chose the actions, or the code of the stage that did so in its place."""
+    swapped = run.manifest.swapped.get(label, {})
+    code = (code["path"] for stages, code in swapped.items() if "llm_call" in stages)
+    return next(code, run.model(label))
+
+
+def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
+    """What sets episodes apart from the paper's learning phase; nothing for Rules-only."""
+    if not is_learning_split(env, split):
+        judges = split in get_environment(env).judging
+        yield "a split that judges" if judges else "not a learning split"
+    if not context.get("rules"):
+        yield "without rules"
+    if context.get("memory"):
+        yield "with memory"
+    if (guard := context.get("guard", "off")) != "off":
+        yield f"guard {guard}"
+
+
+def check_usual(env: str, split: str, context: Mapping[str, Any], allowed: str) -> None:
+    """Refuse to play what would not be learned from."""
+    if not allowed and (departures := list(unusual(env, split, context))):
+        raise RpmsError(_refusal(env, f"{env} {split}", departures))
+
+
+def _refusal(env: str, what: str, departures: Sequence[str]) -> str:
+    return (
+        f"{what}: {', '.join(departures)}. Memory is learned under Rules-only (condition B, no "
+        f"guard) on a split that does not judge ({', '.join(learning_splits(env))}); choose with "
+        '--condition and --split, or say --allow "why", which is kept in the memory\'s header'
+    )
+
+
+def _chosen(run: Run, condition: str) -> list[str]:
+    if not condition:
+        return run.conditions
+    condition = find_label(condition, run.conditions)
+    if condition not in run.conditions:
+        raise RpmsError(
+            f"{run.folder} has no condition '{condition}'; it has {', '.join(run.conditions)}"
+        )
+    return [condition]
+
+
+def _origin(run: Run, label: str) -> tuple[str, ...]:
+    """Another manual than the one shipped makes another memory."""
+    manifest, context = run.manifest, run.settings(label)
+    own = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
+    rules = "".join(f" {word} {value}" for word, value in own.items() if value)
+    where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
+    condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
+    return _player(run, label), where, tasks, condition, commit
+
+
+def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:
+    model, where, tasks, condition, commit, *departures = origin
+    often = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
+    parts = [model, where, tasks, f"{often} of {condition}"]
+    learned, planned = map(sum, zip(*rounds, strict=True))
+    if learned < planned:
+        parts.append(f"{learned} of {planned} episodes")
+    if departures:
+        parts.append(f"{', '.join(departures)} (allowed: {' '.join(allowed.split())})")
+    return ", ".join([*parts, commit])
+
+
+NAMED = 5
+"""How many failed episodes are named; the run folder has them all."""
+
+
+def learn(
+    out: str | PathLike[str],
+    *,
+    env: str = FIRST_WORLD,
+    split: str = "",
+    context: RunContext | None = None,
+    method: str = OWN,
+    rounds: int = 1,
+    limit: int = 0,
+    from_runs: str | PathLike[str] = "",
+    runs: str | PathLike[str] = "",
+    condition: str = "",
+    allow: str = "",
+    without_manual: bool = False,
+    execution: ExecutionOptions = USUAL,
+    show: bool = True,
+) -> Header:
+    """Learn a memory and freeze it; called again, go on where it stopped.
+
+    Args:
+        out: the file to write.
+        env: the world.
+        split: its tasks; the world's learning split by default.
+        context: who plays and who writes: the models, their decoding, the rules.
+        method: whose memory it becomes.
+        rounds: how often the tasks are played.
+        limit: how many of them; 0 for all.
+        from_runs: learn from these recorded runs instead of playing.
+        runs: where the episodes are kept; beside ``out`` by default.
+        condition: what to play under, or to take from runs; Rules-only by default.
+        allow: why anything but Rules-only on a learning split may be learned from.
+        without_manual: learn from what happened alone: no rule explains it.
+        execution: processes and the like.
+        show: say how it goes.
+    """
+    if not fspath(out):
+        raise RpmsError("no memory file given; say where the memory is to be written")
+    target, base, scribe = Path(out), context or RunContext(), find_method(method)
+    refuse_special(target)
+    _check_writer(scribe, env, base)
+    # A mistake in it is told before anything is played.
+    manual = (
+        load_manual(env, syntax_only=True)
+        if without_manual
+        else load_manual(env, base.rules_dir, base.without_rules)
+    )
+    if from_runs:
+        experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
+        _write([target], scribe, env, base, experience, manual, show)
+        if failed := _name_failed(experience):
+            ended = f"{quantity(failed, 'episode')} that ended in an error"
+            print_wrapped(f"rpms: left out: {ended}", file=sys.stderr)
+        return read_header(target)
+    if rounds < 1:
+        raise RpmsError("--rounds must be at least 1")
+    split = split or get_environment(env).learning_split
+    base.under(condition or RULES_ONLY)  # refused as it was typed
+    label = condition_name(condition or RULES_ONLY)
+    check_usual(env, split, round_context(base, 1, label).plain, allow)
+    # Every round is a run folder of its own: what is finished there is not played again.
+    folders: list[Path] = []
+    for number in range(1, rounds + 1):
+        contexts = {label: round_context(base, number, label)}
+        plan = make_plan(env, split, contexts, limit, cache=str(default_file()))
+        folders.append(Path(runs or f"{fspath(out)}.runs") / f"round{number}")
+        play_plan(plan, str(folders[-1]), execution, show=show, strict=False)
+        experience = gather([read_run(folder) for folder in folders], allowed=allow)
+        # After each of several rounds a snapshot of all so far; other methods learn once, at the
+        # end. The output itself is only ever replaced by a whole one.
+        each = rounds > 1 and scribe.name == OWN
+        targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
+        targets += [target] if number == rounds else []
+        _write(targets, scribe, env, base, experience, manual, show)
+    if failed := _name_failed(experience):
+        raise RpmsError(
+            f"{quantity(failed, 'episode')} ended in an error; what the others taught is kept. Run "
+            "the same command again to play them again"
+        )
+    return read_header(target)
+
+
+def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
+    """No episode is played for a memory that nobody could write."""
+    if not method.learns:
+        raise RpmsError(
+            f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
+            "of the same task"
+        )
+    if method.needs_model:
+        Writer(env, base, method.name)
+
+
+def _write(
+    targets: Sequence[Path], method: MemoryMethod, env: str, base: RunContext,
+    experience: Experience, manual: Manual, show: bool,
+) -> None:  # fmt: skip
+    if not targets:
+        return
+    learned, writer = asyncio.run(_learn(method, env, base, experience, manual))
+    credit = _credit(method, writer)
+    sources = [f"{source}{credit}" for source in experience.sources]
+    origin = Origin(sources, experience.players, experience.rounds, writer)
+    for target in targets:
+        header = method.save(target, env, learned, origin)
+        counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())
+        if show:
+            episodes = quantity(len(experience.records), "episode")
+            entries = quantity(header.entries, "entry")
+            print_wrapped(f"{target}: {entries} ({counts}) from {episodes}{credit}")
+    if learned.unread:
+        parts = quantity(learned.unread, "part")
+        print_wrapped(
+            f"rpms: left out: {parts} of {writer}'s replies, of no readable form", file=sys.stderr
+        )
+
+
+def _credit(method: MemoryMethod, writer: str) -> str:
+    """What of another method a memory is and who put it into words; cards and headers tell it."""
+    if method.name == OWN:
+        return ""
+    return f"; {method.title or method.name}, {f'written by {writer}' if writer else 'by rule'}"
+
+
+async def _learn(
+    method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual
+) -> tuple[Learned, str]:
+    """What was learned, and the model that wrote it, if any did."""
+    rules = {"manual": manual} if takes_manual(method.learn) else {}
+    if not can_write(base.model):
+        return await method.learn(experience.records, None, **rules), ""
+    writer = Writer(env, base, method.name, reply_cache(base, str(default_file())))
+    await asyncio.to_thread(warn_of_doubts, [writer.chat])
+    learned = await method.learn(experience.records, writer, **rules)
+    return learned, base.model if writer.replies else ""
+
+
+def _name_failed(experience: Experience) -> int:
+    """How many episodes taught nothing because the model or the simulator broke down in them."""
+    if experience.damaged:
+        lines = quantity(experience.damaged, "damaged line")
+        print_wrapped(f"rpms: left out: {lines} of runs", file=sys.stderr)
+    for failure in experience.failed[:NAMED]:
+        print_wrapped(f"rpms: not learned from: {failure}", file=sys.stderr)
+    return len(experience.failed)

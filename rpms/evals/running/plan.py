@@ -1,0 +1,252 @@
+"""What a run consists of: arms, tasks, and one job for each pair of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import sqrt
+from typing import Any, NamedTuple, TypeVar
+
+from rpms.envs import Environment, Task, get_environment
+from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
+
+# A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
+TRIAL_STRIDE = 1000
+
+# Multiples of it, less their whole parts, fall evenly into the interval from 0 to 1.
+GOLDEN = (sqrt(5) - 1) / 2
+
+T = TypeVar("T")
+
+
+class Job(NamedTuple):
+    """One episode to be played.
+
+    ``before`` is the line of the trial before this one, from which something may be learned
+    first; ``cross_trial_memory`` is what that trial was played with.
+    """
+
+    condition: str
+    task: Task
+    repeat: int = 1
+    trial: int = 1
+    cross_trial_memory: Mapping[str, Any] = {}
+    before: EpisodeLine | None = None
+
+    @property
+    def key(self) -> JobKey:
+        """What names the episode within its run."""
+        return JobKey(self.condition, self.task["id"], self.repeat, self.trial)
+
+    def seeded(self, context: RunContext) -> RunContext:
+        """The arm's settings with a seed of this repeat's and trial's own."""
+        shift = self.repeat - 1 + TRIAL_STRIDE * (self.trial - 1)
+        return context.with_(seed=context.seed + shift) if shift else context
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """Everything that decides the results of a run.
+
+    Attributes:
+        env: the environment.
+        split: the list the tasks come from.
+        tasks: the tasks, in their order.
+        conditions: settings by label; every task is played under each of them.
+        nodes: by label, the import paths of stages that the arm swaps.
+        truth: whether every step's belief is compared with the simulator's true facts.
+        cache: file of replies that need no new model call; empty for none.
+        trials: how often a task may be tried until it is won, with memory carried along.
+        repeats: how often everything is played independently, with other seeds.
+    """
+
+    env: str
+    split: str
+    tasks: list[Task]
+    conditions: dict[str, RunContext]
+    truth: bool = True
+    cache: str = ""
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    trials: int = 1
+    repeats: int = 1
+
+    @property
+    def context(self) -> RunContext:
+        """The settings of the first arm."""
+        return next(iter(self.conditions.values()))
+
+    def jobs(self) -> list[Job]:
+        """The first trial of everything. The arms of a task lie together: pairs fill up early."""
+        return [
+            Job(label, task, repeat)
+            for repeat in range(1, self.repeats + 1)
+            for task in self.tasks
+            for label in self.conditions
+        ]
+
+    def following(self, job: Job, episode: Episode) -> Job | None:
+        """The next trial after an episode, where there is one: until the task is won."""
+        if episode.success or episode.is_error or job.trial >= self.trials:
+            return None
+        assert isinstance(episode, EpisodeLine)  # what further trials need of a line is read
+        return job._replace(
+            trial=job.trial + 1, cross_trial_memory=episode.cross_trial_memory, before=episode
+        )
+
+
+def choose_tasks(
+    env: str,
+    split: str,
+    limit: int = 0,
+    spread: bool = False,
+    ids: Sequence[str] = (),
+    types: Sequence[str] = (),
+) -> list[Task]:
+    """The tasks of a split that are asked for; refused where one is not there.
+
+    Args:
+        env: the world.
+        split: the list.
+        limit: how many; 0 for all of them.
+        spread: a stratified sample of the whole split instead of its first tasks (``stratified``).
+        ids: only these.
+        types: only those of these goal types.
+    """
+    if not 0 <= limit <= MOST_TASKS:
+        raise RpmsError(f"--limit {limit} is not possible: 0 to {MOST_TASKS} tasks")
+    world = get_environment(env)
+    plain = not (spread or ids or types)
+    tasks = world.tasks(split, (limit or None) if plain else None)
+    if spread and len(tasks) < limit:  # a generated split has as many tasks as are asked for
+        tasks = world.tasks(split, limit)
+    if ids:
+        known = {task["id"]: task for task in tasks}
+        if unknown := [name for name in ids if name not in known]:
+            raise RpmsError(f"no task '{unknown[0]}' in split '{split}' of {env}")
+        tasks = sorted((known[name] for name in {*ids}), key=lambda task: task["index"])
+    if types:
+        if unknown := sorted({*types} - {*world.goal_types()}):
+            known_types = ", ".join(world.goal_types())
+            raise RpmsError(f"unknown goal type '{unknown[0]}'; {env} has {known_types}")
+        tasks = [task for task in tasks if world.parse_goal(task["goal"])["type"] in types]
+    if spread:
+        tasks = stratified(world, tasks, limit)
+    if not tasks:
+        raise RpmsError(f"split '{split}' of {env} has no such tasks")
+    return tasks[: limit or None]
+
+
+def make_plan(
+    env: str,
+    split: str,
+    conditions: dict[str, RunContext],
+    limit: int = 0,
+    *,
+    spread: bool = False,
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    **options: Any,
+) -> RunPlan:
+    """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
+    if not conditions:
+        raise RpmsError("no arms given; name conditions such as A,B,C,D, or a plan")
+    # As they are played: a manifest says of the baseline that it showed all turns.
+    conditions = {
+        label: context.with_(history=context.turns_shown) for label, context in conditions.items()
+    }
+    chosen = choose_tasks(env, split, limit, spread, tasks, types)
+    plan = RunPlan(env, split, chosen, conditions, **options)
+    if not (1 <= plan.trials <= MOST_TIMES and 1 <= plan.repeats <= MOST_TIMES):
+        raise RpmsError(f"--trials and --repeats must be 1 to {MOST_TIMES}")
+    return plan
+
+
+def stratified(world: Environment, tasks: list[Task], count: int) -> list[Task]:
+    """A sample of that size in the order of ``tasks``; all of them for 0 or too high a count.
+
+    Every task type gets its share of the sample in proportion to its number of tasks, so that the
+    sample's success rate estimates that of all tasks, but never less than one task. Where the count
+    is too small for that, each task is of another type. Within a type the sample is spread over all
+    of its tasks. The same tasks and count always give the same sample.
+    """
+    if not 0 < count < len(tasks):
+        return tasks
+    strata: dict[str, list[Task]] = {}
+    for task in tasks:
+        strata.setdefault(world.task_name(task), []).append(task)
+    sizes = {name: len(strata[name]) for name in _by_turns(world, strata)}
+    chosen: set[str] = set()
+    for name, share in apportioned(sizes, count).items():
+        chosen |= {task["id"] for task in one_of_each_stretch(strata[name], share, len(chosen))}
+    return [task for task in tasks if task["id"] in chosen]
+
+
+def _by_turns(world: Environment, strata: Mapping[str, Sequence[Task]]) -> list[str]:
+    """Task types such that their goal types take turns: a sample too small for all has them all."""
+    families: dict[str, list[str]] = {}
+    for name, tasks in strata.items():
+        families.setdefault(world.parse_goal(tasks[0]["goal"])["type"], []).append(name)
+    rounds = zip_longest(*families.values())
+    return [name for names in rounds for name in names if name is not None]
+
+
+def apportioned(sizes: Mapping[str, int], count: int) -> dict[str, int]:
+    """How many of ``count`` places each stratum gets: one, then in proportion to its size.
+
+    After the first place of each, Sainte-Lague's method gives the next place to the stratum with
+    the fewest places for its size; of equals, the first in the order of ``sizes``.
+    """
+    places = {name: int(number < count) for number, name in enumerate(sizes)}
+    for _ in range(min(count, sum(sizes.values())) - sum(places.values())):
+        free = (name for name, size in sizes.items() if places[name] < size)
+        places[max(free, key=lambda name: sizes[name] / (2 * places[name] + 1))] += 1
+    return places
+
+
+def one_of_each_stretch(items: Sequence[T], count: int, before: int = 0) -> list[T]:
+    """One item of each of ``count`` equal stretches, in order.
+
+    The place within its stretch changes from one to the next, also from stratum to stratum:
+    ``before`` counts what was taken of others. Equal distances would meet only one of two kinds
+    that alternate, as the wordings of a goal do in generated splits.
+    """
+    places = []
+    for number in range(count):
+        begin, end = (n * len(items) // count for n in (number, number + 1))
+        places.append(begin + int((end - begin) * (GOLDEN * (before + number + 1) % 1)))
+    return [items[place] for place in places]
+
+
+def evenly(items: list[T], count: int) -> list[T]:
+    """That many at equal distances, in their order; all of them for 0 or too high a count.
+
+    For the steps of an episode. A sample of tasks is ``stratified``.
+    """
+    if not 0 < count < len(items):
+        return items
+    return [items[number * len(items) // count] for number in range(count)]
+
+
+def remaining(
+    plan: RunPlan, finished: Mapping[JobKey, Episode], keep_failed: bool = False
+) -> tuple[list[Job], list[Episode]]:
+    """What is still to do, and the episodes that settle all else, each task by its last trial.
+
+    To do is everything not finished, what ended in an error, and later trials.
+    """
+    jobs: list[Job] = []
+    settled: list[Episode] = []
+    for first in plan.jobs():
+        job: Job | None = first
+        while job is not None and (episode := finished.get(job.key)):
+            if episode.is_error and not keep_failed:
+                break
+            if (job := plan.following(job, episode)) is None:
+                settled.append(episode)
+        if job is not None:
+            jobs.append(job)
+    return jobs, settled

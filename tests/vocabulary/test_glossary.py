@@ -1,0 +1,29 @@
+"""Every term of the report is explained once, on the page and in the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from rpms.vocabulary.context import CONDITIONS, condition_title
+from rpms.vocabulary.glossary import explanations, read_glossary
+from rpms.vocabulary.recall import RECALL_OUTCOMES
+from rpms.vocabulary.turn import Verdict
+from tools import glossary_page
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
+
+
+def test_the_page_is_made_from_the_file() -> None:
+    assert PAGE.read_text(encoding="utf-8") == glossary_page.page(), "python -m tools.glossary_page"
+
+
+def test_a_term_is_explained_once_in_a_sentence() -> None:
+    terms = [term.lower() for section in read_glossary().values() for term in section]
+    assert len(terms) == len(set(terms)) == len(explanations())
+    assert not [text for text in explanations().values() if not text.endswith((".", ".'"))]
+
+
+def test_conditions_outcomes_and_verdicts_are_explained() -> None:
+    terms = [*map(condition_title, CONDITIONS), *filter(None, RECALL_OUTCOMES), *get_args(Verdict)]
+    assert not [term for term in terms if term.lower() not in explanations()]
