@@ -62,7 +62,7 @@ TITLES = {
     "B": "rules",
     "C": "memory",
     "D": "rules+memory",
-    "E": "rules+memory+policy",
+    "E": "policy",
 }
 ABLATION = ("A", "S", "B", "C", "D")
 """The conditions of an evaluation by default: the paper's four, and the state of three of them."""

@@ -1,4 +1,4 @@
-"""The tables about how it went, from run folders made to measure and from real episodes."""
+"""The tables of behaviour, from run folders made to measure and from real episodes."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def test_failures_steps_and_rates(tmp_path: Path) -> None:
     wins = {"A": [False, False, True, False]}
     folder = write_run(tmp_path, wins, lines=lines, steps=steps)
     tables = tables_of(folder)
-    failures = {row[""].split(" (")[0]: row["A baseline"] for row in tables["failures"]["rows"]}
+    failures = {row["failure mode"]: row["A baseline"] for row in tables["failures"]["rows"]}
     assert failures == {
-        "timeout": 0, "wrong termination": 1, "format": 1, "lost by the agent": 2,
+        "timeout": 0, "stopped before the goal": 1, "format": 1, "lost by the agent": 2,
         "model error": 1, "infrastructure error": 0,
     }  # fmt: skip
     (steps,) = tables["steps"]["rows"]
     assert steps["steps, all"]["value"] == pytest.approx(26 / 3)
     assert steps["steps, won"]["value"] == 6 and steps["steps, lost"]["value"] == 10
-    assert steps["invalid actions (P1)"]["share"] == pytest.approx(13 / 26)
-    assert steps["unreadable replies"]["share"] == pytest.approx(9 / 26)
+    assert steps["rejected actions (P1)"]["share"] == pytest.approx(13 / 26)
+    assert steps["format errors"]["share"] == pytest.approx(9 / 26)
     assert steps["belief errors (P2)"]["share"] == pytest.approx(4 / 10)
 
 
@@ -62,11 +62,11 @@ def test_tokens_and_money(tmp_path: Path) -> None:
     lines = {("D", 0): {"cost_usd": 0.02}}
     tables = tables_of(write_run(tmp_path, wins, lines=lines, logs=False, sessions=sessions))
     (note,) = tables["tokens"]["notes"][1:]
-    assert note.startswith("All 2 sessions together spent 1,320 tokens and $0.1200, episodes that")
-    unknown, known = tables["tokens"]["rows"]
+    assert note.startswith("All 2 sessions together spent 1,320 tokens and $0.1200")
+    unknown, priced = tables["tokens"]["rows"]
     assert unknown["cost (USD)"] == {"value": None}
-    assert known["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
-    assert known["prompt tokens per episode"]["value"] == 6000
+    assert priced["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
+    assert priced["prompt tokens"]["value"] == 6000
 
 
 def causes(run: Run) -> list[Cause]:
@@ -79,7 +79,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     table = cause_table(run)
     assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
     rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
-    assert rows == {"belief_errors": [1, 1], "model error": [0, 1], "not won": [1, 2]}
+    assert rows == {"belief error": [1, 1], "model error": [0, 1], "not won": [1, 2]}
     behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
     lost = [e.key for e in run.episodes.values() if not e.success]
     assert sorted(behind) == sorted(lost)
@@ -89,7 +89,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
     """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
-    assert [cause.kind for cause in causes(run)] == ["belief_errors"]
+    assert [cause.kind for cause in causes(run)] == ["belief error"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
@@ -111,7 +111,7 @@ def test_real_episodes_are_explained_by_their_own_steps(
             assert 1 <= cause.step <= episode.steps and f"step {cause.step}" in cause.text
 
 
-def test_what_rules_made_of_actions(tmp_path: Path) -> None:
+def test_guard_decisions(tmp_path: Path) -> None:
     made = {number: {"decisions": each} for number, each in enumerate(DECISIONS, start=1)}
     wins = {"D": [True, True], "D+verify": [True, True]}
     steps = {("D+verify", 0): made, ("D+verify", 1): made}
@@ -120,7 +120,7 @@ def test_what_rules_made_of_actions(tmp_path: Path) -> None:
     assert table is not None and "guard" in {table.id for table in build_report(run).tables}
     (row,) = table.as_json()["rows"]
     assert (row["condition"], row["proposals"]) == ("D+verify", 16)
-    assert row["asked again"]["share"] == 0.5
+    assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
     assert cause_table(run) is None, "nothing was lost"
 
