@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.running.plan import choose_tasks
 from rpms.rule_learning.audit import GoalPursuit, Predictions, RuleComparison, share
 from rpms.rule_learning.evidence import ObservedUses
