@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
 from rpms.envs.alfworld.engine import EngineState, Fact, GameEngine
-from rpms.envs.alfworld.tasks import GENERATED, Game, Split, sample_home, write_game
+from rpms.envs.alfworld.tasks import GENERATED, GeneratedGame, Split, sample_home, write_game
 from rpms.vocabulary.errors import RpmsError
 
 NONSENSE = (
@@ -206,7 +206,7 @@ def recorded_homes() -> list[tuple[Split, Dialect, int]]:
     ]
 
 
-def heading(game: Game, dialect: Dialect) -> dict[str, Any]:
+def heading(game: GeneratedGame, dialect: Dialect) -> dict[str, Any]:
     """Which home a transcript is of, and how to tell that it is the same now."""
     digest = hashlib.sha256(game.game_file.encode()).hexdigest()[:16]
     return {"split": game.split, "index": game.index, "dialect": dialect, "game": digest}

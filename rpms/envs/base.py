@@ -227,7 +227,7 @@ class Environment(ABC):
 
     @abstractmethod
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """Where the agent is within the goal."""
+        """The current sub-goal, and the progress of the goal."""
 
     # Files: by default beside the module that defines the world.
 
@@ -359,7 +359,7 @@ class Environment(ABC):
         return f"at {belief['location'] or 'the start'}, holding {holding}; "
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
-        """What the [Current State] block adds when old turns are omitted, most relevant first."""
+        """Additions to [Current State] when old turns are omitted, most relevant first."""
         reachable = ((place, objects_at(belief, place)) for place in belief["reachable"])
         near = [f"{thing} at {place}" for place, things in reachable for thing in things]
         return {"Here": [*objects_at(belief, belief["location"] or ""), *near, *belief["visible"]]}

@@ -1,10 +1,10 @@
-"""The decision about one tool call: may it be carried out, and if not, why and what would help.
+"""The decision about one tool call: a verdict, its reason, and a repair.
 
-A call is data. Its tool and its arguments are matched by name with the manual, and the rule's
-conditions are evaluated over the values themselves; nothing is turned into text and read back.
+A call is data. Its tool and arguments are matched with the manual by name, and the rule's
+conditions are evaluated over the values themselves, without a detour through text.
 
-Three kinds of rules speak about a call: what the tool needs (``actions``), what a policy demands
-(``policy``), and what is forbidden under a goal (``forbidden``). Of those that are violated the
+Three kinds of rules apply to a call: preconditions of the tool (``actions``), demands of a policy
+(``policy``), and actions forbidden under a goal (``forbidden``). Of several violated rules the
 strictest decides: ``refuse`` before ``ask`` before ``warn``.
 """
 
@@ -36,18 +36,18 @@ from rpms.vocabulary.spelling import offer
 
 CallVerdict = Literal["allow", "warn", "ask", "refuse"]
 UNKNOWN_TOOL, UNKNOWN_ARGUMENT, GUARD_FAILED = "unknown tool", "unknown argument", "guard"
-"""In the place of a rule's id, where no rule of the manual is the reason."""
+"""Instead of a rule's id, if no rule of the manual is the reason."""
 
 
 class Judgement(NamedTuple):
-    """What the manual makes of a call.
+    """The manual's judgement of a call.
 
     Attributes:
-        verdict: what is to be done with it.
-        rule: the id of the rule that decided; empty if none speaks against the call.
+        verdict: what to do with the call.
+        rule: the id of the rule that decided; empty if the call violates none.
         reason: why, as a clause about "it".
         repair: what would make the call possible, in words; empty if nothing is known to.
-        uninformed: nothing known contradicts the rule; only the evidence for it is missing.
+        uninformed: nothing known contradicts the rule; only its evidence is missing.
     """
 
     verdict: CallVerdict
@@ -57,20 +57,20 @@ class Judgement(NamedTuple):
     uninformed: bool = False
 
     def words(self, call: Call) -> str:
-        """The line that answers a refused call in the tool's place."""
+        """The answer to a refused call, on one line."""
         advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
         stop = "" if self.reason.endswith("?") else "."
         return f"{call} was not carried out [{self.rule}]: {self.reason}{stop}{advice}"
 
 
 def stricter(one: Judgement, other: Judgement) -> Judgement:
-    """Of two judgements the one that lets less pass; the first where they are equal."""
+    """The stricter of two judgements; the first if they are equal."""
     order: tuple[CallVerdict, ...] = ("refuse", "ask", "warn", "allow")
     return min(one, other, key=lambda judgement: order.index(judgement.verdict))
 
 
 class Violation(NamedTuple):
-    """A rule that a call is against, and the conditions that are not met."""
+    """A rule that a call violates, and its unmet conditions."""
 
     rule: str
     on_violation: OnViolation
@@ -94,17 +94,17 @@ def judge(
         call: the tool and its arguments.
         belief: what the tools' answers have shown so far.
         goal: what the user wants, for rules that hold under some goals.
-        possible: what may be so besides, each under the words that say when. The call must be right
-            in every one of these beliefs, too.
-        allowed: ids of rules that a person has allowed this very call to violate.
+        possible: beliefs that may hold instead, keyed by the words that say when. The call must be
+            right in each of them as well.
+        allowed: ids of rules that a person has allowed this call to violate.
     """
     rule = manual.by_name.get(call.tool)
     if rule is None:
-        known = offer(call.tool, [*manual.by_name]) if manual.by_name else "they have none"
-        return Judgement("refuse", UNKNOWN_TOOL, f"the rules have no tool '{call.tool}'; {known}")
-    if strange := [name for name in call.arguments if name not in rule.called]:
-        near = offer(strange[0], [*rule.called]) if rule.called else "it takes none"
-        reason = f"the rules have no argument '{strange[0]}' of '{call.tool}'; {near}"
+        advice = offer(call.tool, [*manual.by_name]) if manual.by_name else "they have none"
+        return Judgement("refuse", UNKNOWN_TOOL, f"the rules have no tool '{call.tool}'; {advice}")
+    if unknown := [name for name in call.arguments if name not in rule.called]:
+        near = offer(unknown[0], [*rule.called]) if rule.called else "it takes none"
+        reason = f"the rules have no argument '{unknown[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
     found: list[tuple[dict[str, Any], Violation, Belief]] = []
     for when, state in {"": belief, **possible}.items():
@@ -115,15 +115,15 @@ def judge(
                 if when:
                     violation = violation._replace(reason=f"{violation.reason}, {when}")
                 if violation.on_violation == "refuse":
-                    return _against(manual, rule, reading, violation, state, goal)
+                    return _judgement(manual, rule, reading, violation, state, goal)
                 found.append((reading, violation, state))
     if not found:
         return Judgement("allow")
-    reading, worst, state = min(found, key=lambda each: each[1].on_violation)  # ask before warn
-    return _against(manual, rule, reading, worst, state, goal)
+    reading, worst, state = min(found, key=lambda entry: entry[1].on_violation)  # ask before warn
+    return _judgement(manual, rule, reading, worst, state, goal)
 
 
-def _against(
+def _judgement(
     manual: Manual,
     rule: ActionRule,
     bindings: Mapping[str, Any],
@@ -138,21 +138,23 @@ def _against(
 
 
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
-    """The values of a rule's parameters, in every way in which the call may be meant.
+    """The values of a rule's parameters, in every reading of the call.
 
-    The first reading takes every text as it is written. One that differs from a known name only by
-    case, blanks or the form of its letters may mean that name, and to many tools it does: the call
-    has to be right in that reading, too, so that no rule is passed by writing ``o1 `` for ``O1``.
+    The first reading takes every text literally. A text that differs from a known name only by
+    case, blanks or the form of its letters may mean that name, and many tools accept it: the call
+    must be right in that reading as well, so that ``o1 `` for ``O1`` does not bypass a rule.
     """
     values = {
         parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
     }
     texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
-    alike = _spellings(*map(tuple, _named(belief))) if texts else {}
-    others: list[tuple[str, str]] = []
+    spellings = _spellings(*map(tuple, _known_names(belief))) if texts else {}
+    substitutes: list[tuple[str, str]] = []
     for parameter, text in texts.items():
-        others += [(parameter, name) for name in alike.get(plain(text), ()) if name != text]
-    return [values, *({**values, parameter: name} for parameter, name in others)]
+        substitutes += [
+            (parameter, name) for name in spellings.get(plain(text), ()) if name != text
+        ]
+    return [values, *({**values, parameter: name} for parameter, name in substitutes)]
 
 
 def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
     return readings(rule, call, belief)[0]
 
 
-def _named(belief: Belief) -> tuple[Iterable[str], ...]:
+def _known_names(belief: Belief) -> tuple[Iterable[str], ...]:
     return (
         belief["last_seen"].values(), belief["last_seen"], belief["flags"], belief["records"],
     )  # fmt: skip
@@ -168,7 +170,7 @@ def _named(belief: Belief) -> tuple[Iterable[str], ...]:
 
 @lru_cache(maxsize=256)
 def _spellings(*names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The names that are known, by what they have in common however they are written."""
+    """The known names by their normalised spelling."""
     alike: dict[str, dict[str, None]] = {}
     for name in chain(*names):
         alike.setdefault(plain(name), {})[name] = None
@@ -182,10 +184,9 @@ def violations(
     belief: Belief,
     goal: GoalSpec | None,
 ) -> Iterator[Violation]:
-    """Every rule that an action or a call is against in this belief.
+    """Every rule that an action or a call violates in this belief.
 
-    This is the decision: our own graph asks it about the actions that a model writes, ``judge``
-    about tool calls.
+    The graph's arbitration uses it for the actions of a model, ``judge`` for tool calls.
     """
     if manual.knows(rule) and not _met(rule.needs, belief, manual.facts, bindings):
         yield from _unmet(manual, rule.id, rule.on_violation, rule.needs, bindings, belief)
@@ -194,9 +195,9 @@ def violations(
             may_hold(each, belief, manual.facts, bindings) for each in demand.conditions
         )
         if applies and not _met(demand.demands, belief, manual.facts, bindings):
-            needs, said = demand.demands, demand.text.rstrip(".")
+            needs, text = demand.demands, demand.text.rstrip(".")
             for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
-                yield found._replace(reason=f"{found.reason} ({said})") if said else found
+                yield found._replace(reason=f"{found.reason} ({text})") if text else found
     if goal is not None:
         for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
             if hit and pattern.id not in manual.without:
@@ -206,7 +207,7 @@ def violations(
 def _met(
     needs: Sequence[Predicate], belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
-    """Whether all are known to hold, as is usual: nothing has to be put into words then."""
+    """Return whether all needs are known to hold: the usual case, which needs no words."""
     for each in needs:  # noqa: SIM110 (a generator costs as much as a comparison)
         if evaluate(each, belief, facts, bindings) is not True:
             return False
@@ -224,19 +225,19 @@ def _unmet(
     diagnosis = check_needs(manual, rule, needs, bindings, belief)
     if diagnosis.violated:
         lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
-        uninformed = not any(_undone(manual, each) for each in lacking) and all(
+        uninformed = not any(_needs_call(manual, each) for each in lacking) and all(
             is_undecided(each, belief, manual.facts, bindings) for each in lacking
         )
         yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
 
 
-def _undone(manual: Manual, need: Predicate) -> bool:
-    """Whether a call was to bring it about, as a verification: without it, it is not so."""
+def _needs_call(manual: Manual, need: Predicate) -> bool:
+    """Return whether the need is the effect of a call that was not made, as a verification."""
     return need.name == "seen" and need.positive and need.arguments[1] in manual.brought_about
 
 
 def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:
-    """The belief once these calls have been carried out, by the rules' effects alone."""
+    """The belief after these calls, by the rules' effects alone."""
     later = copy_belief(belief)
     for call in calls:
         carry_out(manual, call, later)
@@ -244,7 +245,7 @@ def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:
 
 
 def carry_out(manual: Manual, call: Call, belief: Belief) -> None:
-    """Change a belief as a call does that is carried out."""
+    """Apply the effects of a call to a belief, in place."""
     if rule := manual.by_name.get(call.tool):
         if manual.knows(rule):
             apply_effects(manual, rule.outcomes, bind(rule, call, belief), belief)
@@ -252,5 +253,5 @@ def carry_out(manual: Manual, call: Call, belief: Belief) -> None:
 
 
 def note_call(call: Call, belief: Belief) -> None:
-    """Keep that a call was carried out, for rules that count calls."""
+    """Record a call in the belief, for rules that count calls."""
     belief["calls"] = [*belief["calls"], PastCall(tool=call.tool, arguments=dict(call.arguments))]

@@ -1,12 +1,12 @@
-"""What would make an infeasible action possible: read off the effects of the other actions.
+"""Repairs an infeasible action: finds actions whose effects meet its unmet preconditions.
 
-A precondition that does not hold is met by an action whose effects say it. That action may need
-something itself, so the path is followed back to what can be done now.
+Such an action may have unmet preconditions itself, so the path is followed back to an action that
+is possible now.
 
-Advice must be safe to follow. A name is filled in only where a precondition about that very
-parameter holds of it; else a blank stays. An action that a rule forbids for the goal, that lets go
-of the goal's object, that spoils another precondition of the action, or that cannot be undone is
-withheld, and where nothing else would help, no advice is given.
+Advice must be safe to follow. A name is filled in only if a precondition on that parameter holds of
+it; otherwise a blank stays. An action that a rule forbids for the goal, that releases the goal's
+object, that breaks another precondition, or that cannot be undone is withheld. If nothing else
+helps, no advice is given.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, refers_to
 
-# How many actions a way may have: longer ones are plans, and planning is the agent's part.
+# The longest path, in actions: longer ones are plans, and planning is the agent's part.
 LONGEST = 3
-# The beginning of a blank, for a name that the belief does not know.
+# Begins a blank, which stands for an unknown name.
 BLANK = "<"
-# Predicates that hold of a value whatever it stands for: they do not tell its kind.
+# Predicates that hold of values of any kind: they do not show the kind.
 KINDLESS = {*WORDS, "hand_empty", "changed", "looked_around", "here_closed"}
 
 Names = Mapping[str, str]
@@ -51,7 +51,7 @@ class Repair(NamedTuple):
     Attributes:
         kind: ``first`` names what to do before it, ``instead`` another action to the same end,
             ``done`` says that its effects hold already, ``never`` that no action helps.
-        actions: in the order they are to be done; a name that is not known is a blank.
+        actions: in order; an unknown name is a blank.
         lacking: the need that no action meets, in words.
     """
 
@@ -61,12 +61,12 @@ class Repair(NamedTuple):
 
     @property
     def playable(self) -> str:
-        """The next thing to do; empty where there is none, or a name in it is not known."""
+        """The next action; empty if there is none or it has a blank."""
         return self.actions[0] if self.actions and BLANK not in self.actions[0] else ""
 
     @property
     def words(self) -> str:
-        """As the end of a veto: ``first: go to fridge 1, then: open fridge 1``."""
+        """The repair as the end of a veto: ``first: go to fridge 1, then: open fridge 1``."""
         if self.kind == "done":
             return "what it would do is done already"
         if self.kind == "never":
@@ -77,9 +77,9 @@ class Repair(NamedTuple):
 def find_repair(
     manual: Manual, action: str, belief: Belief, goal: GoalSpec | None = None
 ) -> Repair | None:
-    """What would repair an action that definitely cannot be done; None for any other.
+    """Find a repair of an action that definitely fails; None for any other action.
 
-    None also where something would help that is not safe to advise under this goal.
+    None also if the only help is not safe to advise under this goal.
     """
     if check_action(manual, action, belief).verdict != "fails":
         return None
@@ -104,9 +104,9 @@ def repair_call(
     belief: Belief,
     goal: GoalSpec | None,
 ) -> str:
-    """What would make a tool call possible, in words; empty where nothing is known to.
+    """Word the repair of a tool call; empty if there is none.
 
-    A call that shows what no answer has shown yet, or calls whose effects meet what is lacking.
+    Advises a call that shows missing evidence, or calls whose effects meet the unmet needs.
     """
     for need in lacking:
         if shown := _shown_by(manual, bindings, need, belief):
@@ -125,7 +125,7 @@ def repair_call(
 
 
 def _shown_by(manual: Manual, bindings: Mapping[str, Any], need: Predicate, belief: Belief) -> str:
-    """A call that shows what is known of a thing, where a comparison asks for it in vain."""
+    """A call that shows the record of a thing, if a comparison needs it and it is missing."""
     if need.name not in WORDS:
         return ""
     for term in need.arguments:
@@ -145,30 +145,27 @@ def _as_call(manual: Manual, action: str) -> str:
     if matched is None:
         return action
     rule, names = matched
-    given = {name: _Blank(names[parameter]) for name, parameter in rule.called.items()}
-    return str(Call(rule.name, given))
+    arguments = {name: _Blank(names[parameter]) for name, parameter in rule.called.items()}
+    return str(Call(rule.name, arguments))
 
 
 class _Blank(str):
-    """A name, or a blank, which is printed without quotation marks: ``code=<code>``."""
+    """A name; a blank is printed without quotation marks: ``code=<code>``."""
 
     def __repr__(self) -> str:
         return str(self) if self.startswith(BLANK) else super().__repr__()
 
 
 class RepairPlanner:
-    """Follows the needs of an action back to what can be done now."""
+    """Follows the needs of an action back to actions that are possible now."""
 
     def __init__(self, manual: Manual, belief: Belief, goal: GoalSpec | None = None) -> None:
-        """What is possible, what is so, and what it is for.
-
-        ``withheld`` tells that an action would help which is not advised.
-        """
+        """``withheld`` becomes true if an action would help that is not advised."""
         self.manual, self.belief, self.goal = manual, belief, goal
         self.withheld = False
 
     def path_to(self, action: str, before: tuple[str, ...]) -> list[str] | None:
-        """What has to be done until nothing definitely speaks against an action; None: no way.
+        """The actions after which no need of an action definitely fails; None if there are none.
 
         ``before`` holds the actions that this one is needed for.
         """
@@ -177,27 +174,27 @@ class RepairPlanner:
             return None
         rule, names = matched
         paths = [self.path_for(n, names, (*before, action)) for n in self._failing(rule, names)]
-        if None in paths:  # one need that nothing meets makes all the others pointless
+        if None in paths:  # one need that nothing meets makes the others pointless
             return None
         return next((path for path in paths if path), [])
 
     def lacking(self, action: str) -> str:
-        """The first need that nothing meets, not even what is withheld; empty if there is none.
+        """The first need that no action meets, withheld ones included; empty if there is none.
 
-        What only has to be shown, another value given or another owner named can still be met.
+        A need of evidence, or of another argument, can still be met and does not count.
         """
         rule, names = match_action(self.manual, action) or (None, {})
         for need in self._failing(rule, names) if rule else ():
             self.withheld = False
-            named = need.name in ("in", "kind") and self.manual.facts.unmoved
-            if is_evidence(need, self.manual.facts) or named:
+            is_argument = need.name in ("in", "kind") and self.manual.facts.unmoved
+            if is_evidence(need, self.manual.facts) or is_argument:
                 continue
             if self.path_for(need, names, (action,)) is None and not self.withheld:
                 return in_words(need, names, self.manual.facts)
         return ""
 
     def to_the_same_end(self, action: str) -> Iterator[str]:
-        """Other actions that achieve the same: with the place where a thing is, or another way."""
+        """Other actions with the same effect: with the place where a thing is, or another rule."""
         matched = match_action(self.manual, action)
         if matched is None:
             return
@@ -206,9 +203,9 @@ class RepairPlanner:
             if need.name == "in" and need.arguments[1] in names:
                 thing, place = need.bind(names).arguments
                 where = self.belief["last_seen"].get(thing)
-                there = rule.syntax.format(**{**names, need.arguments[1]: where})
-                if where not in (None, place) and self._is_safe(there, ()):
-                    yield there
+                moved = rule.syntax.format(**{**names, need.arguments[1]: where})
+                if where not in (None, place) and self._is_safe(moved, ()):
+                    yield moved
         goals = {effect.bind(names) for effect in rule.outcomes}
         for other in self.manual.actions:
             if other is rule or not other.printed or set(other.parameters) - set(rule.parameters):
@@ -222,12 +219,12 @@ class RepairPlanner:
         return evaluate(predicate, self.belief, self.manual.facts, names)
 
     def _failing(self, rule: ActionRule, names: Names) -> list[Predicate]:
-        """The needs that definitely do not hold; of a blank nothing can be said yet."""
+        """The needs that definitely fail; a need with a blank is undecided."""
         needs = [p for p in rule.needs if not any(BLANK in a for a in p.bind(names).arguments)]
         return [need for need in needs if self._truth(need, names) is False]
 
     def path_for(self, need: Predicate, names: Names, before: tuple[str, ...]) -> list[str] | None:
-        """The actions that bring a need about; None where none does.
+        """The actions that achieve a need; None if none does.
 
         The best has the fewest blanks, then the fewest actions, then the fewest names chosen.
         """
@@ -262,7 +259,7 @@ class RepairPlanner:
         return best[1] if best else None
 
     def _facts(self, need: Predicate) -> Iterator[Predicate]:
-        """The facts that effects speak of, any one of which would meet a need."""
+        """Facts of which any one would meet a need, in the terms of effects."""
         doors, name = self.belief["containers"], need.name if need.positive else f"not {need.name}"
         if name == "hand_empty":
             yield from (Predicate(False, "holding", (held,)) for held in self.belief["holding"])
@@ -274,11 +271,11 @@ class RepairPlanner:
             yield from (Predicate(True, "open", (p,)) for p in passages if doors.get(p) == "closed")
         elif name in ("here", "visible"):
             places = list(places_around(self.belief, bare_name(need.arguments[0])))
-            there = [Predicate(True, "at", (place,)) for place in places[-1:]]
-            away = [fact for fact in there if self._truth(fact, {}) is False]
+            at_place = [Predicate(True, "at", (place,)) for place in places[-1:]]
+            away = [fact for fact in at_place if self._truth(fact, {}) is False]
             shut = [place for place in places if doors.get(place) == "closed"]
             yield from away or [Predicate(True, "open", (place,)) for place in shut[-1:]]
-        elif name == "seen":  # an action brings the fact about, and its answer shows it
+        elif name == "seen":  # an action achieves the fact, and its answer shows it
             yield need._replace(name="state")
         elif name in ("not seen", "not state"):
             thing, state = need.arguments
@@ -286,14 +283,14 @@ class RepairPlanner:
             for family in self.manual.facts.alternatives:
                 others = sorted(family - {state}) if state in family else []
                 yield from (Predicate(True, "state", (thing, other)) for other in others)
-        elif name != "not at":  # to go away is no aim
+        elif name != "not at":  # moving away is no aim
             yield need
 
     def _achievers(self, fact: Predicate, before: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-        """The actions with this effect, and how many of their names were chosen for them.
+        """The actions with this effect, each with how many of its names were chosen here.
 
-        One that needs what the action before it is to achieve comes too late to be of use. What the
-        list of actions leaves out is not advised.
+        An action that needs the effect it is to enable is useless. Actions that are not printed are
+        not advised.
         """
         later, names = match_action(self.manual, before[-1]) or (None, {})
         effects = [effect.bind(names) for effect in later.outcomes] if later else []
@@ -314,7 +311,7 @@ class RepairPlanner:
                     self.withheld = True
 
     def _is_safe(self, action: str, before: tuple[str, ...]) -> bool:
-        """Whether an action does no harm: to the goal, and to what the actions after it need."""
+        """Return whether an action harms neither the goal nor the needs of later actions."""
         rule, names = match_action(self.manual, action) or (None, {})
         if rule is None:
             return False
@@ -335,9 +332,9 @@ class RepairPlanner:
         return [need.bind(names) for need in rule.needs] if rule else []
 
     def _spoils(self, effect: Predicate, need: Predicate) -> bool:
-        """Whether an effect makes untrue what holds: its contrary, or a state that excludes it.
+        """Return whether an effect breaks a need: it negates it, or is a state that excludes it.
 
-        One can always walk back: being elsewhere spoils nothing.
+        Moving breaks nothing, because the agent can return.
         """
         if effect == need._replace(positive=not need.positive):
             return True
@@ -354,27 +351,29 @@ class RepairPlanner:
         )
 
     def _exclude(self, state: str, other: str) -> bool:
-        """Whether a thing cannot be in both states."""
+        """Return whether two states exclude each other."""
         families = self.manual.facts.alternatives
         if not families:  # a thing has one state
             return state != other
         return state != other and any({state, other} <= family for family in families)
 
     def _complete(self, rule: ActionRule, names: Names, aim: str) -> str:
-        """The action with every name; where the belief does not know one, with a blank for it.
+        """The action with all names filled in; an unknown name is a blank.
 
-        Only a name that is known to fit is filled in, or one that fits once the agent is there: a
-        precondition about that parameter tells its kind. The nearest at hand comes first.
+        A name is filled in only if it fits, or will fit once the agent is there: a precondition on
+        that parameter shows its kind. The nearest name comes first.
         """
         missing = [name for name in rule.parameters if name not in names]
         belief, (_, aimed_at) = self.belief, match_action(self.manual, aim) or (None, {})
-        here = [place for place in (belief["location"], *belief["reachable"]) if place]
-        known = dict.fromkeys([*here, *belief["holding"], *aimed_at.values(), *belief["places"]])
-        concerned = [need for need in rule.needs if set(missing) & set(need.arguments)]
+        reachable = [place for place in (belief["location"], *belief["reachable"]) if place]
+        candidates = dict.fromkeys(
+            [*reachable, *belief["holding"], *aimed_at.values(), *belief["places"]]
+        )
+        open_needs = [need for need in rule.needs if set(missing) & set(need.arguments)]
         fitting: dict[str, int] = {}
-        for values in product(known, repeat=len(missing)):
+        for values in product(candidates, repeat=len(missing)):
             bound = {**names, **dict(zip(missing, values, strict=True))}
-            truths = {need: self._truth(need, bound) for need in concerned}
+            truths = {need: self._truth(need, bound) for need in open_needs}
             away = [need for need, truth in truths.items() if truth is not True]
             if not all(need.name == "at" and truths[need] is False for need in away):
                 continue
@@ -387,7 +386,7 @@ class RepairPlanner:
     def _of_its_kind(
         self, rule: ActionRule, parameter: str, value: str, truths: Mapping[Predicate, Truth]
     ) -> bool:
-        """Whether a value is known to be what a parameter stands for."""
+        """Return whether a value is known to be of a parameter's kind."""
         if parameter in rule.places and value in self.belief["places"]:
             return True
         return any(

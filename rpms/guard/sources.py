@@ -1,6 +1,6 @@
-"""A policy in plain words held against a manual: which of its sentences no rule comes from.
+"""Compares a written policy with a manual: finds the sentences that no rule cites.
 
-A rule cites a sentence where its ``source`` has it, whole or in part. Words are compared without
+A rule cites a sentence if its ``source`` contains it, whole or in part. Words are compared without
 case, punctuation and Markdown. A heading is no sentence; a rule may name one as its source.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rpms.rules import Manual
 
 FEWEST = 3
-"""A quotation of fewer words, unless it is a whole sentence, could come from anywhere."""
+"""The fewest words of a quotation that is not a whole sentence."""
 _FENCE = re.compile(r"\s*(```|~~~)")
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"\s*(=+|-+)\s*")
@@ -37,12 +37,12 @@ class Sentence(NamedTuple):
 
 
 class Citations(NamedTuple):
-    """A policy and a manual, compared.
+    """The comparison of a policy with a manual.
 
     Attributes:
-        sentences: all of the policy.
-        uncited: those that no rule comes from.
-        excused: those that the manual says no rule can be made from, each with the reason.
+        sentences: all sentences of the policy.
+        uncited: those that no rule cites.
+        excused: those that the manual lists as not checkable, each with the reason.
         strange: sources of rules that are not in the policy, each with the rule's id.
     """
 
@@ -53,7 +53,7 @@ class Citations(NamedTuple):
 
 
 def compare_policy(manual: Manual, policy: str) -> Citations:
-    """Which sentences of a policy the rules cite."""
+    """Compare the sentences of a policy with the sources of the rules."""
     text, sentences = f" {_plain(policy)} ", split_sentences(policy)
     headings = {_plain(title) for title in _headings(policy)}
     sources = dict(_sources(manual))
@@ -85,7 +85,7 @@ def compare_policy(manual: Manual, policy: str) -> Citations:
 
 
 def _sources(manual: Manual) -> Iterator[tuple[str, str]]:
-    """The sources of a world's own rules; those of the tier that all worlds share are elsewhere."""
+    """The sources of a world's rules, without the tier that all worlds share."""
     environment, domain = manual.environment, manual.domain
     rules = [*environment.actions, *environment.policy, *environment.forbidden, *environment.rules]
     for rule in (*rules, *domain.rules, *(r for tier in manual.extra.values() for r in tier)):
@@ -94,7 +94,7 @@ def _sources(manual: Manual) -> Iterator[tuple[str, str]]:
 
 
 def _quotations(source: str) -> list[str]:
-    """The words of a source, and of what it has in quotation marks."""
+    """The words of a source, and its parts in quotation marks."""
     quoted = (first or second for first, second in _QUOTED.findall(source))
     return [*filter(None, map(_plain, (source, *quoted)))]
 
@@ -110,7 +110,7 @@ def _has(text: str, part: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The words alone."""
+    """The words alone, without markup, case and punctuation."""
     return " ".join(re.findall(r"\w+", _without_markup(text).casefold()))
 
 
@@ -155,14 +155,14 @@ def split_sentences(policy: str) -> list[Sentence]:
 
 
 def _line_of(sentence: str, lines: Sequence[str], begin: int) -> int:
-    """The line that a sentence begins in; the one of its paragraph where it cannot be found."""
+    """The line of a sentence; the first line of its paragraph if it is not found."""
     words = " ".join(_plain(sentence).split()[:FEWEST])
     found = (n for n, line in enumerate(lines[begin - 1 :], begin) if words in _plain(line))
     return next(found, begin)
 
 
 def _blocks(policy: str) -> Iterator[tuple[int, str, bool]]:
-    """Each paragraph, item or row with the line that it begins in, and whether it is an item."""
+    """Each paragraph, item or row with its first line, and whether it is an item."""
     titles, begin, is_item = {title.strip() for title in _headings(policy)}, 0, False
     words: list[str] = []
     lines = re.sub(r"<!--.*?-->", _same_lines, policy, flags=re.DOTALL).splitlines()

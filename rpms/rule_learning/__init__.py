@@ -1,1 +1,1 @@
-"""Tier 3 without a hand that writes it: what the answers of a world say about its actions."""
+"""Learns the rules of Tier 3 from the answers of an environment, and audits manuals."""

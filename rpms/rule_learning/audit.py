@@ -1,16 +1,16 @@
-"""``rpms rules audit``: how true a manual is, and how often it is right, in games not learned from.
+"""``rpms rules audit``: measures how correct a manual is, on games it was not learned from.
 
-The explorer is the one that explores: it knows no manual and learns as it goes, draws some commands
-blindly, means others to work and sets up situations in which just one thing is wrong. By itself it
-seldom comes to do what takes many steps, so now and then the built-in policy pursues the task, with
-the world's own manual, and does on the way what has seldom worked. A manual is asked before each
-command, with the explorer's belief alone: its *predictions*.
+The explorer that learns rules generates the commands, without the manual: some at random, some that
+should work, some in situations in which exactly one condition is false. It seldom reaches states
+that take many steps. So now and then the built-in policy pursues the task with the environment's
+manual, and tries on the way actions that have seldom worked. Before each command the audited manual
+predicts the outcome from the explorer's belief: its *predictions*.
 
-Where the simulator's own rules can be read it is also held against those, with commands put
-together from everything at hand. A precondition is *true* if it was never false where the simulator
-allows the command. A demand of the simulator is *found* if it was never false where the manual,
-asked by somebody who knows everything, calls the command possible. An effect is true if it held
-after every use, and found if the manual has what every use changed.
+If the simulator's rules can be read, the manual is also compared with them, on commands about
+everything within reach. A precondition is *true* if it was never false for a command that the
+simulator allows. A demand of the simulator is *found* if it was never false for a command that the
+manual, evaluated on the true state, calls possible. An effect is *true* if it held after every use,
+and *found* if the manual contains a change that every use made.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rpms.rule_learning.explore import (
     SELDOM,
     Explorer,
     Watcher,
+    all_names,
     explore,
     names_at_hand,
-    names_known,
 )
 from rpms.rule_learning.induction import changes, writable
 from rpms.rules.conditions import DecisionPoint
@@ -50,14 +50,14 @@ from rpms.vocabulary.output import quantity
 STEPS = 400
 """Commands per game."""
 SAMPLED = 30
-"""Commands of each action that are looked at in one state."""
+"""Commands of each action that are compared in one state."""
 EVERY = 15
-"""Commands played between two states that are looked at."""
+"""Commands between two compared states."""
 STINT = 12
-"""Commands that the policy plays in a row."""
+"""Commands that the policy executes in a row."""
 
 Statements = dict[str, str]
-"""What is said of an action, each with the command that speaks against it, if there is one."""
+"""Statements about an action, each with a command that contradicts it, or an empty text."""
 
 
 def audit_manual(
@@ -68,61 +68,61 @@ def audit_manual(
     seed: int = 0,
     only: Collection[str] = (),
 ) -> Audit:
-    """Let a manual, laid over the world's own, watch games that it was not learned from."""
+    """Audit a manual, as an overlay on the shipped one, on games it was not learned from."""
     manual = load_manual(env.name, str(folder or ""))
     comparison, predictions = RuleComparison(env, manual, seed), Predictions(manual, only)
     tasks = choose_tasks(env.name, split, games, spread=True)
     explore(env, tasks, seed, steps=STEPS, watchers=[comparison, predictions],
-            pursue=Purpose(load_manual(env.name)))  # fmt: skip
+            pursue=GoalPursuit(load_manual(env.name)))  # fmt: skip
     if only and not predictions.actions:
         names = ", ".join(only)
-        raise RpmsError(f"--only {names}: nothing of that name was tried; leave it out to see all")
+        raise RpmsError(f"--only {names}: no such action was tried; leave --only out to see all")
     heading = f"{folder or env.rules} in {quantity(games, 'game')} of {split}"
     return Audit(heading, comparison.result(), predictions)
 
 
-class Purpose:
-    """Plays a task for its own sake, so that what its steps lead up to is met as possible, too."""
+class GoalPursuit:
+    """Pursues the goal of a task, so that the audit also sees states that take many steps."""
 
     def __init__(self, manual: Manual) -> None:
-        """The world's own manual, whichever is judged."""
+        # The shipped manual, whichever manual is audited.
         self.manual = manual
 
     def __call__(self, explorer: Explorer) -> None:
-        """Some commands towards the goal; where the policy has none, it is somebody else's turn."""
+        """Execute some commands towards the goal, until the policy has none."""
         try:
             goal = explorer.env.parse_goal(explorer.task["goal"])
         except RpmsError:
             return
-        in_vain: list[str] = []
+        no_effect: list[str] = []
         for _ in range(STINT):
             belief = explorer.belief
             pointer = explorer.env.sub_goal(goal, belief, explorer.history)
-            now = DecisionPoint(self.manual, goal, pointer, belief, in_vain)
-            serving = [choice["action"] for choice in applicable_actions(now)[:1]]
-            actions = self._opportunities(explorer) or serving
+            point = DecisionPoint(self.manual, goal, pointer, belief, no_effect)
+            applicable = [choice["action"] for choice in applicable_actions(point)[:1]]
+            actions = self._opportunities(explorer) or applicable
             if not actions or explorer.budget <= 0:
                 return
-            explorer.say(explorer.rng.choice(actions))
-            in_vain = [*in_vain, *actions] if explorer.belief == belief else []
+            explorer.act(explorer.rng.choice(actions))
+            no_effect = [*no_effect, *actions] if explorer.belief == belief else []
 
     def _opportunities(self, explorer: Explorer) -> list[str]:
-        """What the manual calls possible here, or one command later, and has seldom worked."""
+        """Commands that seldom worked and that the manual calls possible, now or one step on."""
         near = names_at_hand(explorer.belief)
         every = explorer.experience.evidence.values()
         seldom = [
             command
             for evidence in every
             if evidence.total(evidence.accepted) < SELDOM
-            for command in _about(near, evidence.template)
+            for command in _commands(near, evidence.template)
         ]
 
         def possible(commands: Iterable[str], belief: Belief) -> list[str]:
             return [command for command in commands if can_work(self.manual, command, belief)]
 
-        if now := possible(seldom, explorer.belief):
-            return now
-        commands = (command for evidence in every for command in _about(near, evidence.template))
+        if direct := possible(seldom, explorer.belief):
+            return direct
+        commands = (command for evidence in every for command in _commands(near, evidence.template))
         return [
             command
             for command in possible(commands, explorer.belief)
@@ -130,30 +130,29 @@ class Purpose:
         ]
 
 
-def _about(names: Sequence[str], template: CommandTemplate) -> Iterator[str]:
-    """Every command of a template about some of these names."""
+def _commands(names: Sequence[str], template: CommandTemplate) -> Iterator[str]:
+    """Every command of a template with these names as arguments."""
     for values in permutations(names, len(template.parameters)) if template.parameters else ():
         yield template.command(dict(zip(template.parameters, values, strict=True)))
 
 
 class Audit(NamedTuple):
-    """Everything there is to say about one manual; no actions where no rules can be read."""
+    """The result for one manual; ``actions`` is None if the simulator's rules cannot be read."""
 
     heading: str
     actions: dict[str, ActionAudit] | None
     predictions: Predictions
 
     def described(self) -> Iterator[str | Table]:
-        """For people."""
+        """The lines and tables to print."""
         yield self.heading
         if self.actions is None:
-            yield "this world's own rules cannot be read: only predictions are judged"
+            yield "the rules of this environment cannot be read, so only predictions are audited"
         else:
             yield from _described(self.actions)
         yield self.predictions.table()
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         actions, predictions = self.actions or {}, self.predictions
         shares = {kind: share(actions, kind) for kind in SHARES} if actions else {}
         return {
@@ -165,16 +164,18 @@ class Audit(NamedTuple):
 
 @dataclass
 class ActionAudit:
-    """One action: what the manual says of it and what is so, each with what speaks against it.
+    """The audit of one action: statements of the manual and of the simulator.
+
+    Each statement has a counterexample, or an empty text.
 
     Attributes:
-        preconditions: those of the manual; against it, a command that was possible without.
-        demands: those of the simulator that ever failed; a command that the manual called possible
-            all the same.
-        effects: those of the manual; a use after which it did not hold.
-        changes: common to all uses; whether the manual has them.
-        allowed: commands the simulator allowed.
-        granted: commands the manual called possible.
+        preconditions: of the manual; counterexample: a command that was possible without it.
+        demands: of the simulator, if they ever failed; counterexample: a command that the manual
+            called possible without it.
+        effects: of the manual; counterexample: a use after which it did not hold.
+        changes: common to all uses; counterexample: the syntax, if the manual lacks the change.
+        allowed: the number of commands that the simulator allowed.
+        granted: the number of commands that the manual called possible.
     """
 
     preconditions: Statements = field(default_factory=dict)
@@ -185,12 +186,11 @@ class ActionAudit:
     granted: int = 0
 
     def statements(self, kind: str) -> Statements:
-        """Those that a share is counted over."""
         statements: Statements = getattr(self, SHARES[kind][0])
         return statements
 
 
-# Kind of share -> the statements of an action it is about, and how one that is wrong is told.
+# Share -> the statements that it counts, and the line that reports a wrong one.
 SHARES = {
     "preconditions true": ("preconditions", "false: {}: '{}' was possible without it"),
     "demands found": ("demands", "missed: {}: '{}'"),
@@ -200,7 +200,7 @@ SHARES = {
 
 
 def share(actions: Mapping[str, ActionAudit], kind: str) -> float:
-    """Of all actions' statements of a kind, how many are right."""
+    """The share of correct statements of a kind, over all actions."""
     against = [example for audit in actions.values() for example in audit.statements(kind).values()]
     return against.count("") / len(against) if against else 1.0
 
@@ -222,10 +222,10 @@ def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
 
 
 class RuleComparison(Watcher):
-    """Holds a manual against the simulator's rules while somebody plays."""
+    """Compares a manual with the simulator's rules during the exploration."""
 
     def __init__(self, env: Environment, manual: Manual, seed: int = 0) -> None:
-        """``seed`` decides which commands are looked at."""
+        """``seed`` decides which commands are compared."""
         self.env, self.manual = env, manual
         self.readable = True
         self._actions: dict[str, ActionAudit] = {}
@@ -236,7 +236,7 @@ class RuleComparison(Watcher):
         self._before: Belief | None = None
 
     def before(self, explorer: Explorer, action: str) -> None:
-        """Every now and then, look at all that could be done here."""
+        """Compare all commands of the current state, once every ``EVERY`` commands."""
         self._before = self.env.true_belief(explorer.game.facts()) if self.readable else None
         self.readable = self._before is not None
         self._count += 1
@@ -249,7 +249,7 @@ class RuleComparison(Watcher):
                 self._judge(command, parts, self._before, explorer.game.facts())
 
     def after(self, explorer: Explorer, action: str, worked: bool) -> None:
-        """The effects of what was accepted."""
+        """Compare the effects of an accepted command."""
         after = self.env.true_belief(explorer.game.facts()) if self.readable and worked else None
         if after is None or self._before is None:
             return
@@ -259,12 +259,12 @@ class RuleComparison(Watcher):
             for effect in rule.outcomes:
                 wrong = self._holds(effect, after, names) is False
                 _note(audit.effects, str(effect), action if wrong else "")
-        # Things may be in several states at once, which atoms cannot say.
+        # Things may be in several states at once, which atoms cannot express.
         before = Belief(**{**self._before, "flags": {}})
         self._seen.note(action, Snapshot(before, CERTAIN), Belief(**{**after, "flags": {}}), True)
 
     def result(self) -> dict[str, ActionAudit] | None:
-        """What was seen, by action; None where the simulator's rules cannot be read."""
+        """The audit by action; None if the simulator's rules cannot be read."""
         if not self.readable:
             return None
         for syntax, evidence in self._seen.evidence.items():
@@ -276,19 +276,19 @@ class RuleComparison(Watcher):
             for literal in writable(template, changes(evidence)):
                 text = str(template.predicate(literal))
                 audit.changes[text] = "" if text in audit.effects else syntax
-            # Where the manual calls nothing possible it implies nothing either.
+            # A manual that calls no use possible implies no demand either.
             if audit.allowed and not audit.granted:
                 audit.demands = dict.fromkeys(audit.demands, "the manual never calls it possible")
         return {name: a for name, a in self._actions.items() if a.allowed or a.demands}
 
     def _commands(self, belief: Belief) -> list[str]:
-        """Commands about what is at hand, and some about anything."""
-        near, known, rng = names_at_hand(belief), names_known(belief), self._rng
+        """Commands about things within reach, and some about any thing."""
+        near, names, rng = names_at_hand(belief), all_names(belief), self._rng
         commands: list[str] = []
         for template in self._seen.templates:
             size = len(template.parameters)
             local = list(permutations(near, size))
-            wide = [tuple(rng.sample(known, size)) for _ in range(SAMPLED // 3)] if size else []
+            wide = [tuple(rng.sample(names, size)) for _ in range(SAMPLED // 3)] if size else []
             for values in [*rng.sample(local, min(len(local), SAMPLED)), *wide]:
                 commands.append(
                     template.command(dict(zip(template.parameters, values, strict=True)))
@@ -318,7 +318,7 @@ class RuleComparison(Watcher):
                 _note(audit.preconditions, str(need), command if wrong else "")
 
     def _holds(self, predicate: Predicate, belief: Belief, names: Mapping[str, str]) -> Truth:
-        """Like any predicate, but things may be in several states at once."""
+        """Evaluate a predicate; unlike in a belief, a thing may be in several states at once."""
         if predicate.name == "state":
             thing, state = predicate.bind(names).arguments
             return (state in belief["flags"].get(thing, "").split(", ")) == predicate.positive
@@ -326,12 +326,12 @@ class RuleComparison(Watcher):
 
 
 def _note(statements: Statements, text: str, against: str) -> None:
-    """A statement was put to the test; the first command against it stands as its example."""
+    """Add a tested statement; its first counterexample stays."""
     statements[text] = statements.get(text) or against
 
 
 class AuditRates(NamedTuple):
-    """Shares of predictions that came true, 1.0 where none were made; and of what was left open."""
+    """The shares of correct predictions (1.0 if there were none) and of open ones."""
 
     possible: float
     impossible: float
@@ -339,7 +339,7 @@ class AuditRates(NamedTuple):
 
 
 class Predictions(Watcher):
-    """Asks a manual before every command and counts what came of it, by action."""
+    """Compares the manual's prediction for every command with its outcome, by action."""
 
     def __init__(self, manual: Manual, only: Collection[str] = ()) -> None:
         """``only`` names the actions that count; all if empty."""
@@ -347,7 +347,7 @@ class Predictions(Watcher):
         self.counts: Counter[tuple[str, Truth, bool]] = Counter()
 
     def after(self, explorer: Explorer, action: str, worked: bool) -> None:
-        """The belief is still the one from before the command."""
+        # The explorer's belief is still the one before the command.
         matched = match_action(self.manual, action)
         name = matched[0].name if matched else action.split()[0]
         if not self.only or name in self.only:
@@ -356,11 +356,10 @@ class Predictions(Watcher):
 
     @property
     def actions(self) -> list[str]:
-        """Every action that was tried."""
         return list(dict.fromkeys(name for name, _, _ in self.counts))
 
     def outcomes(self, action: str = "") -> list[int]:
-        """Called possible, impossible, neither: each how often it worked, and how often not."""
+        """Counts of worked and failed uses: called possible, impossible, neither."""
         totals: Counter[tuple[Truth, bool]] = Counter()
         for (name, predicted, worked), number in self.counts.items():
             if action in ("", name):
@@ -368,28 +367,27 @@ class Predictions(Watcher):
         return [totals[truth, did] for truth in (True, False, None) for did in (True, False)]
 
     def rates(self, action: str = "") -> AuditRates:
-        """Of what was called possible or impossible, how much was so; and what was left open."""
-        worked, failed, mistaken, refused, *undecided = cells = self.outcomes(action)
+        """The shares of correct predictions and of open ones."""
+        worked, failed, mistaken, rejected, *undecided = cells = self.outcomes(action)
         return AuditRates(
             worked / (worked + failed) if worked + failed else 1.0,
-            refused / (refused + mistaken) if refused + mistaken else 1.0,
+            rejected / (rejected + mistaken) if rejected + mistaken else 1.0,
             sum(undecided) / sum(cells) if sum(cells) else 0.0,
         )
 
     def table(self) -> Table:
-        """A row for each action, and one for all."""
         rows: list[Sequence[Cell]] = []
         for name in (*self.actions, ""):
-            worked, failed, mistaken, refused, *undecided = self.outcomes(name)
+            worked, failed, mistaken, rejected, *undecided = self.outcomes(name)
             rates = self.rates(name)
             rows.append([
                 Cell(name or "all"),
                 count(worked + failed), _rate(rates.possible, worked + failed),
-                count(mistaken + refused), _rate(rates.impossible, mistaken + refused),
+                count(mistaken + rejected), _rate(rates.impossible, mistaken + rejected),
                 Cell(f"{sum(undecided)}", f"({rates.open:.1%})"), count(undecided[0]),
             ])  # fmt: skip
-        heads = ["action", "called possible", "worked", "called impossible", "refused", "left open",
-                 "of which worked"]  # fmt: skip
+        heads = ["action", "called possible", "worked", "called impossible", "rejected",
+                 "left open", "of which worked"]  # fmt: skip
         return Table("", "", "", heads, rows, total=True)
 
 

@@ -1,7 +1,7 @@
-"""What can be said to a world, and how it answered: uses of commands in three-valued statements.
+"""Evidence: the uses of each command, described by three-valued atoms, and their outcomes.
 
-The templates come from the world itself. For each of them every belief predicate over its
-parameters is a candidate; nothing is left out because somebody knows that it does not matter.
+The command templates come from the environment. Every belief predicate over the parameters of a
+template is a candidate atom; no prior knowledge removes one.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
 
-# Their second argument is a word, not a thing (kinds are learned as tables, states as they show);
-# and those never true of a belief, or about nothing that an action names.
+# Predicates whose second argument is a word, not a thing (kinds are learned as tables, states when
+# they appear), and those that are never true of a belief or refer to no parameter of an action.
 _NO_ATOMS = {"kind", "state", "seen", "at_most", "delivered", "can_contain", "changed",
              "looked_around", "here_closed"}  # fmt: skip
 _WORDS = re.compile(r"[A-Za-z][\w -]*")
 
 CERTAIN = StaticFacts({}, {})
-"""For a world that never showed two places at one spot."""
+"""For an environment that never showed two places at one spot."""
 
 Masks = tuple[int, int]
-"""Which atoms of a template are true, and which are false, by their numbers."""
+"""Two bit masks over the atoms of a template: the true atoms and the false atoms."""
 
 
 class SignedAtom(NamedTuple):
-    """An atom of a template by its number, as it is or denied."""
+    """An atom of a template by its number, positive or negated."""
 
     atom: int
     positive: bool
@@ -42,12 +42,12 @@ class SignedAtom(NamedTuple):
 class CommandTemplate:
     """One kind of command, with the atoms that may matter to it.
 
-    Atoms are numbered in the order they were met, so that what is known of a use fits in two
-    integers: which atoms were true, and which were false. Those of neither are unknown.
+    Atoms are numbered in the order they were added, so two bit masks describe a use: the true atoms
+    and the false atoms. Atoms in neither are unknown.
     """
 
     def __init__(self, syntax: str, constants: Sequence[str] = ()) -> None:
-        """Every atom over the parameters; ``constants`` are names that every home has."""
+        """Add every atom over the parameters; ``constants`` are names that every scene has."""
         self.syntax = syntax
         head = re.split(r"\s*(?:\w+=)?\{", syntax)[0]
         self.name = re.sub(r"\W+", "_", head).strip("_") or "act"
@@ -57,10 +57,10 @@ class CommandTemplate:
         self.parameters: tuple[str, ...] = tuple(self._rule.parameters)
         self.constants = tuple(constants)
         self.atoms: list[Predicate] = []
-        self._known: set[Predicate] = set()
-        # By the parameters (their places) that atoms are about, arguments as places.
+        self._added: set[Predicate] = set()
+        # Atoms by the positions of the parameters they mention, with positions as arguments.
         self.groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
-        # Templates of one shape have the same atoms under the same numbers.
+        # Templates of the same shape have the same atoms under the same numbers.
         self.shape = 0
         for name, (arity, _) in PREDICATES.items():
             if name not in _NO_ATOMS:
@@ -70,33 +70,33 @@ class CommandTemplate:
             self._add(Predicate(True, "at", (constant,)))
 
     def _add(self, atom: Predicate) -> None:
-        if atom not in self._known:
+        if atom not in self._added:
             bit = 1 << len(self.atoms)
             self.atoms.append(atom)
-            self._known.add(atom)
-            about = tuple(at for at, name in enumerate(self.parameters) if name in atom.arguments)
-            placed = atom.bind({name: str(at) for at, name in enumerate(self.parameters)})
-            self.groups.setdefault(about, []).append((bit, placed))
-            self.shape = hash((self.shape, placed))
+            self._added.add(atom)
+            places = {name: index for index, name in enumerate(self.parameters)}
+            indices = tuple(index for name, index in places.items() if name in atom.arguments)
+            indexed = atom.bind({name: str(index) for name, index in places.items()})
+            self.groups.setdefault(indices, []).append((bit, indexed))
+            self.shape = hash((self.shape, indexed))
 
     def match(self, action: str) -> Mapping[str, str] | None:
-        """The things a command of this template names; None for any other command."""
+        """The things that a command of this template names; None for other commands."""
         names = self._rule.pattern.match(action)
         return names.groupdict() if names else None
 
     def command(self, names: Mapping[str, str]) -> str:
-        """The command about these things."""
         return self.syntax.format(**names)
 
     def is_general(self, literal: SignedAtom) -> bool:
-        """Whether it speaks of parameters only, and not of a thing by its name."""
-        named = self.atoms[literal.atom].arguments
-        return not named or named[0] in self.parameters
+        """True if the literal mentions only parameters, no thing by name."""
+        arguments = self.atoms[literal.atom].arguments
+        return not arguments or arguments[0] in self.parameters
 
-    def meet(self, belief: Belief) -> None:
-        """States are words of the world: each becomes an atom when it is first seen.
+    def add_states(self, belief: Belief) -> None:
+        """Add an atom for each state word when it first appears in a belief.
 
-        What no predicate could hold as its argument is no state: a list, a sentence, a reading.
+        Text that cannot be an argument of a predicate is not a state: lists, sentences, readings.
         """
         records = (record.split(", ") for record in belief["flags"].values())
         states = [facts for facts in records if all(map(_WORDS.fullmatch, facts))]
@@ -105,16 +105,16 @@ class CommandTemplate:
                 self._add(Predicate(True, "state", (name, state)))
 
     def predicate(self, literal: SignedAtom) -> Predicate:
-        """A literal in the words of the manual."""
+        """The literal as a predicate of the manual."""
         return self.atoms[literal.atom]._replace(positive=literal.positive)
 
     def kinds(self, names: Mapping[str, str]) -> tuple[str, ...]:
-        """What kinds of things a command names, in the order of its parameters."""
+        """The kinds of the named things, in the order of the parameters."""
         return tuple(kind_of(names[parameter]) for parameter in self.parameters)
 
 
 class ObservedUse(NamedTuple):
-    """One use of a template: which atoms were true and which false before, and the answer."""
+    """One use of a template: the true and the false atoms before it, and its outcome."""
 
     true: int
     false: int
@@ -122,37 +122,36 @@ class ObservedUse(NamedTuple):
     worked: bool
 
     def denies(self, literal: SignedAtom) -> bool:
-        """The literal was definitely false."""
+        """True if the literal was definitely false."""
         return bool((self.false if literal.positive else self.true) >> literal.atom & 1)
 
     def grants(self, literal: SignedAtom) -> bool:
-        """The literal was definitely true."""
+        """True if the literal was definitely true."""
         return bool((self.true if literal.positive else self.false) >> literal.atom & 1)
 
 
 class Change(NamedTuple):
-    """What an accepted use left behind: atoms before and after."""
+    """An accepted use: the true and the false atoms before and after it."""
 
     true: int
     false: int
-    then_true: int
-    then_false: int
+    true_after: int
+    false_after: int
     kinds: tuple[str, ...] = ()
 
     @property
     def use(self) -> ObservedUse:
-        """What was done."""
         return ObservedUse(self.true, self.false, self.kinds, True)
 
     @property
-    def denied(self) -> Change:
-        """The same change, seen by the denied literals."""
-        return Change(self.false, self.true, self.then_false, self.then_true, self.kinds)
+    def negated(self) -> Change:
+        """The same change from the view of the negated literals."""
+        return Change(self.false, self.true, self.false_after, self.true_after, self.kinds)
 
 
 @dataclass
 class Evidence:
-    """Everything seen of one template, equal uses counted together."""
+    """All uses of one template; equal uses are counted together."""
 
     template: CommandTemplate
     uses: Counter[ObservedUse] = field(default_factory=Counter)
@@ -160,21 +159,19 @@ class Evidence:
 
     @property
     def accepted(self) -> list[ObservedUse]:
-        """The uses that worked."""
         return [use for use in self.uses if use.worked]
 
     @property
-    def refused(self) -> list[ObservedUse]:
-        """Those that did not."""
+    def rejected(self) -> list[ObservedUse]:
         return [use for use in self.uses if not use.worked]
 
     def total(self, uses: Iterable[ObservedUse]) -> int:
-        """How often these were seen."""
+        """The number of times these uses were observed."""
         return sum(self.uses[use] for use in uses)
 
     @property
     def outvoted(self) -> set[ObservedUse]:
-        """Those that were mostly answered the other way in the very same situation."""
+        """The uses that mostly had the opposite outcome in the same situation."""
         return {
             use
             for use, count in self.uses.items()
@@ -182,12 +179,12 @@ class Evidence:
         }
 
     def confirms(self, use: ObservedUse, noise: Noise) -> bool:
-        """Whether a use was answered so again and again, in the very same situation."""
+        """True if a use had the same outcome again and again in the same situation."""
         lead = self.uses[use] - self.uses[use._replace(worked=not use.worked)]
         return noise.settles(lead, self.uses.total())
 
     def without(self, false: set[ObservedUse]) -> Evidence:
-        """The same without answers that are not believed, nor what they seemed to change."""
+        """The evidence without these false answers and their apparent changes."""
         if not false:
             return self
         return Evidence(
@@ -198,32 +195,31 @@ class Evidence:
 
 
 class Snapshot:
-    """A belief that many atoms are asked of: each is evaluated once."""
+    """A belief that evaluates each atom only once."""
 
     def __init__(self, belief: Belief, facts: StaticFacts) -> None:
-        """Ask a belief."""
         self.belief, self.facts = belief, facts
-        self._known: dict[tuple[object, ...], Masks] = {}
+        self._cache: dict[tuple[object, ...], Masks] = {}
 
     def masks(self, template: CommandTemplate, names: Mapping[str, str]) -> Masks:
-        """Which atoms of a template are true, and which are false, of these things."""
+        """The true and the false atoms of a template for these things."""
         values = tuple(names[parameter] for parameter in template.parameters)
         true = false = 0
-        for about, atoms in template.groups.items():
-            key = (template.shape, about, *(values[at] for at in about))
-            masks = self._known.get(key)
+        for indices, atoms in template.groups.items():
+            key = (template.shape, indices, *(values[index] for index in indices))
+            masks = self._cache.get(key)
             if masks is None:
-                masks = self._known[key] = self._ask(atoms, values)
+                masks = self._cache[key] = self._evaluate(atoms, values)
             true |= masks[0]
             false |= masks[1]
         return true, false
 
-    def _ask(self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]) -> Masks:
+    def _evaluate(self, atoms: Sequence[tuple[int, Predicate]], values: Sequence[str]) -> Masks:
         true = false = 0
-        filled = {str(at): value for at, value in enumerate(values)}
+        filled = {str(index): value for index, value in enumerate(values)}
         for bit, (_, name, arguments) in atoms:
-            named = [filled.get(argument, argument) for argument in arguments]
-            truth: Truth = PREDICATES[name][1](self.belief, self.facts, *named)
+            bound = [filled.get(argument, argument) for argument in arguments]
+            truth: Truth = PREDICATES[name][1](self.belief, self.facts, *bound)
             if truth:
                 true |= bit
             elif truth is False:
@@ -232,12 +228,12 @@ class Snapshot:
 
 
 class ObservedUses:
-    """What was seen of all templates, and which kinds of places share a spot."""
+    """The evidence for all templates, and the kinds of places that share a spot."""
 
     def __init__(
         self, syntaxes: Iterable[str], constants: Sequence[str] = (), states: bool = True
     ) -> None:
-        """Nothing yet; without ``states``, those on record are no conditions to try."""
+        """Start without evidence; with ``states=False``, states are no candidate conditions."""
         self.states = states
         self.evidence = {
             s: Evidence(CommandTemplate(s, constants)) for s in dict.fromkeys(syntaxes)
@@ -245,34 +241,33 @@ class ObservedUses:
         self.together: Counter[frozenset[str]] = Counter()
         self.apart: Counter[frozenset[str]] = Counter()
         self.doubts = False
-        # How far it is: these stay when what was noted has to be given up.
+        # For progress reports: these stay when the evidence is discarded.
         self.commands = 0
         self.worked: set[str] = set()
 
     @property
     def templates(self) -> list[CommandTemplate]:
-        """In the order the world gave them."""
         return [evidence.template for evidence in self.evidence.values()]
 
     @property
     def noise(self) -> Noise:
-        """Of all answers, the share that was outvoted."""
+        """The share of all answers that was outvoted."""
         false = sum(evidence.total(evidence.outvoted) for evidence in self.evidence.values())
         total = sum(evidence.uses.total() for evidence in self.evidence.values())
         return Noise(false / total if total else 0.0)
 
     def match(self, action: str) -> tuple[CommandTemplate, Mapping[str, str]] | None:
-        """The template that a command belongs to, and what it names."""
+        """The template of a command, and the things that the command names."""
         for template in self.templates:
             if (names := template.match(action)) is not None:
                 return template, names
         return None
 
     def look_at(self, belief: Belief) -> Snapshot:
-        """A belief to be asked, by somebody who knows no property of any kind.
+        """A snapshot of a belief, without static facts about kinds.
 
-        Where places may share a spot, being elsewhere is never certain: a wrong "no" would delete a
-        condition that the world really has.
+        If places may share a spot, "not at a place" is never certain: a wrong "false" would
+        delete a true condition.
         """
         kinds = frozenset(kind_of(place) for place in belief["places"])
         if not self.states:
@@ -280,13 +275,13 @@ class ObservedUses:
         return Snapshot(belief, StaticFacts({}, {}, [kinds]) if self.doubts else CERTAIN)
 
     def note(self, action: str, before: Snapshot, after: Belief, worked: bool) -> None:
-        """Add one use; a command that follows no template says nothing."""
+        """Add one use; a command without a template is ignored."""
         self.commands += 1
         matched = self.match(action)
         if matched and worked:
             self.worked.add(matched[0].syntax)
         if after["reachable"] and not self.doubts:
-            # All that was noted so far took it for granted that one place is not another.
+            # The evidence so far assumed that different places are at different spots.
             self.doubts = True
             for evidence in self.evidence.values():
                 evidence.uses.clear()
@@ -295,19 +290,19 @@ class ObservedUses:
         if matched is None:
             return
         template, names = matched
-        template.meet(before.belief)
+        template.add_states(before.belief)
         true, false = before.masks(template, names)
         evidence = self.evidence[template.syntax]
         kinds = template.kinds(names)
         evidence.uses[ObservedUse(true, false, kinds, worked)] += 1
         if worked:
-            then_seen = self.look_at(after)
-            template.meet(then_seen.belief)
-            then = then_seen.masks(template, names)
-            evidence.changes[Change(true, false, *then, kinds)] += 1
+            snapshot = self.look_at(after)
+            template.add_states(snapshot.belief)
+            masks = snapshot.masks(template, names)
+            evidence.changes[Change(true, false, *masks, kinds)] += 1
 
     def note_spots(self, belief: Belief) -> None:
-        """At the end of a home: which kinds were found side by side, and which apart."""
+        """Count, at the end of a scene, the kinds that share a spot and those that do not."""
         spots = {place: frozenset(spot) for place, spot in belief["spots"].items()}
         for place, other in combinations(spots, 2):
             pair = frozenset((kind_of(place), kind_of(other)))

@@ -1,9 +1,9 @@
-"""Home after home: first curiosity, then experiments.
+"""Explores scene after scene: by curiosity and by experiments.
 
-Curiosity needs no rule: it tries what is at hand, and what it is unsure of. An experiment brings
-about a situation in which exactly one thing is in doubt, acts, and looks. The way there is found
-with the very rules that are being learned: an effect that makes a wanted statement true, then what
-that action needs in turn.
+Curiosity needs no rule: it tries commands about things within reach whose outcome is open. An
+experiment sets up a situation in which exactly one condition is in doubt, acts, and observes. It
+plans with the rules learned so far, by backward chaining: from an effect that makes the needed
+statement true to the conditions of that action.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.turn import Turn
 
 STEPS = 600
-"""Commands per home."""
+"""Commands per scene."""
 RELEARN = 200
 """Commands after which the rules are induced again."""
 WEIGHED = 24
-"""How many candidates are weighed before one command is chosen."""
+"""Candidates that are compared before one command is chosen."""
 DISTRUST = 0.3
-"""How often a pair of kinds is tried although each of them was refused with others."""
+"""The probability of trying a pair of kinds although each was rejected with other kinds."""
 DEPTH = 4
-"""How many actions deep the reasons of an action are followed."""
+"""The depth of backward chaining, in actions."""
 LONGEST = 14
-"""How many commands one experiment may take to set up."""
+"""The most commands that the set-up of one experiment may take."""
 ENOUGH = 3
-"""Tests of one literal after which it is no longer asked about."""
+"""Tests after which a literal needs no further experiment."""
 PURPOSEFUL = 0.1
-"""How often somebody else may play for a while, where there is one."""
-ASKED_AGAIN = 6
-"""How often one case is put again at most."""
+"""The probability of handing control to the ``pursue`` callback for a while."""
+MAX_REPEATS = 6
+"""The most repetitions of one surprising command."""
 SELDOM = 20
-"""Uses that worked, below which an action is tried again for its own sake."""
+"""An action with fewer accepted uses is tried again without a specific question."""
 
 Trials = Counter[tuple[str, object]]
-"""How often each experiment was made, in all homes together."""
+"""The number of runs of each experiment, over all scenes."""
 
 
 def explore(
@@ -55,19 +55,21 @@ def explore(
     watchers: Sequence[Watcher] = (),
     pursue: Callable[[Explorer], None] | None = None,
 ) -> ObservedUses:
-    """Play the tasks' homes and note every answer; ``report`` is called after each home.
+    """Act in the scenes of the tasks and note every answer; call ``report`` after each scene.
 
-    Whatever the tasks ask for is of no interest here, but to somebody who is let play now and then.
+    The goals of the tasks are ignored, except by ``pursue``, which takes over now and then.
     """
     game, trials = env.open_game(), Trials()
     try:
-        # Places that every home has under the same name: a rule may speak of them.
-        named = [set(env.first_belief(game.reset(task))["places"]) for task in tasks[:20]]
-        constants = sorted(set.intersection(*named)) if len(named) > 1 else []
+        # Places that every scene has under the same name: a rule may mention them.
+        places = [set(env.first_belief(game.reset(task))["places"]) for task in tasks[:20]]
+        constants = sorted(set.intersection(*places)) if len(places) > 1 else []
         experience = ObservedUses(env.command_templates(), constants, env.states_decide)
         for number, task in enumerate(tasks, start=1):
             rng = Random(f"{seed}/{number}")
-            _play_home(Explorer(env, game, task, steps, experience, rng, watchers), trials, pursue)
+            _explore_scene(
+                Explorer(env, game, task, steps, experience, rng, watchers), trials, pursue
+            )
             report(number, experience)
     finally:
         game.close()
@@ -75,17 +77,17 @@ def explore(
 
 
 class Watcher:
-    """Somebody who looks over the explorer's shoulder and does not interfere."""
+    """Observes the explorer without interfering."""
 
     def before(self, explorer: Explorer, action: str) -> None:
-        """A command is about to be given."""
+        """Called before a command."""
 
     def after(self, explorer: Explorer, action: str, worked: bool) -> None:
-        """It was answered; the explorer's belief is still the one from before."""
+        """Called after the answer; the explorer's belief is still the one before the command."""
 
 
 class Explorer:
-    """Plays one home, command by command, and writes every answer down."""
+    """Acts in one scene, command by command, and notes every answer."""
 
     def __init__(
         self,
@@ -97,10 +99,9 @@ class Explorer:
         rng: Random,
         watchers: Sequence[Watcher] = (),
     ) -> None:
-        """Start a home with a budget of commands."""
         self.env, self.game, self.task, self.budget = env, game, task, steps
         self.experience, self.rng, self.watchers = experience, rng, watchers
-        # Whoever chooses the commands learns; no rule leads to expect anything before.
+        # Curiosity replaces these empty rules as it learns.
         self.rules = Hypotheses(ObservedUses(()))
         self.surprises: list[Surprise] = []
         self._reset()
@@ -108,12 +109,12 @@ class Explorer:
     def _reset(self) -> None:
         self.belief = self.env.first_belief(self.game.reset(self.task))
         self.history: list[Turn] = []
-        self.now = self.experience.look_at(self.belief)
+        self.snapshot = self.experience.look_at(self.belief)
 
-    def say(self, action: str, noted: bool = True) -> bool:
-        """Play a command and note what came of it; True if it was accepted.
+    def act(self, action: str, noted: bool = True) -> bool:
+        """Execute a command and note its outcome; return True if it was accepted.
 
-        What is not ``noted`` is said on the side: it leaves no trace in what is learned.
+        A command that is not ``noted`` adds no evidence and uses no budget.
         """
         self.budget -= noted
         for watcher in self.watchers if noted else ():
@@ -128,34 +129,34 @@ class Explorer:
         done = self.env.carried_out(action, self.belief, answer)
         after = self.env.update_belief(self.belief, action, answer)
         if done and noted:
-            self._wonder(done, worked)
-            self.experience.note(done, self.now, after, worked)
+            self._note_surprise(done, worked)
+            self.experience.note(done, self.snapshot, after, worked)
             for watcher in self.watchers:
                 watcher.after(self, done, worked)
         if worked or after != self.belief:
-            self.belief, self.now = after, self.experience.look_at(after)
+            self.belief, self.snapshot = after, self.experience.look_at(after)
         if outcome.done:
-            # A home that was won is no longer played: begin it again, it is still the same home.
+            # The episode is over, so start the same scene again.
             self.experience.note_spots(self.belief)
             self._reset()
         return worked
 
-    def _wonder(self, action: str, worked: bool) -> None:
-        """Remember an answer that the rules did not lead to expect, to ask again.
+    def _note_surprise(self, action: str, worked: bool) -> None:
+        """Remember an unexpected answer, to repeat the command later.
 
-        Where no answer was ever false only those that contradict a rule are worth it.
+        Without noise, only answers that contradict a rule are worth repeating.
         """
         if matched := self.experience.match(action):
             template, names = matched
             rule = self.rules.rules.get(template.syntax)
-            expected = self.rules.judge(template, names, self.now) if rule else False
+            expected = self.rules.judge(template, names, self.snapshot) if rule else False
             contradicted = rule is not None and expected is (not worked)
             if contradicted or (self.rules.noise.rate and expected is not worked):
-                self.surprises.append(Surprise(template, names, self.now, worked))
+                self.surprises.append(Surprise(template, names, self.snapshot, worked))
 
 
 class Surprise(NamedTuple):
-    """An answer that the rules do not explain, and what was believed before it."""
+    """An answer that the rules do not explain, and the belief before it."""
 
     template: CommandTemplate
     names: Mapping[str, str]
@@ -163,20 +164,20 @@ class Surprise(NamedTuple):
     worked: bool
 
 
-def _play_home(
+def _explore_scene(
     explorer: Explorer, trials: Trials, pursue: Callable[[Explorer], None] | None
 ) -> None:
     curiosity = Curiosity(explorer)
     laboratory = Laboratory(curiosity, trials)
     due = explorer.budget - RELEARN
     while explorer.budget > 0:
-        laboratory.ask_again()
+        laboratory.repeat_surprises()
         if explorer.budget <= due:
             curiosity.learn()
             due = explorer.budget - RELEARN
         if pursue and explorer.rng.random() < PURPOSEFUL:
             pursue(explorer)
-        curiosity.test_here()
+        curiosity.test_nearby()
         chance = explorer.rng.random()
         if chance < 0.5:
             laboratory.run_one()
@@ -190,52 +191,50 @@ def _play_home(
 
 
 def names_at_hand(belief: Belief) -> list[str]:
-    """What the agent stands at, carries or sees."""
-    here = [belief["location"] or "", *belief["reachable"]]
-    lying = [thing for thing, place in belief["last_seen"].items() if place in here]
-    named = [*here, *belief["holding"], *belief["visible"], *lying]
-    return sorted({name for name in named if name}, key=in_order)
+    """The names of everything that the agent stands at, carries or sees."""
+    places = [belief["location"] or "", *belief["reachable"]]
+    contents = [thing for thing, place in belief["last_seen"].items() if place in places]
+    names = [*places, *belief["holding"], *belief["visible"], *contents]
+    return sorted({name for name in names if name}, key=in_order)
 
 
-def names_known(belief: Belief) -> list[str]:
-    """Everything that has a name so far."""
-    named = [*belief["places"], *belief["last_seen"], *belief["containers"], *belief["flags"]]
-    return sorted({*named, *names_at_hand(belief)}, key=in_order)
+def all_names(belief: Belief) -> list[str]:
+    names = [*belief["places"], *belief["last_seen"], *belief["containers"], *belief["flags"]]
+    return sorted({*names, *names_at_hand(belief)}, key=in_order)
 
 
 def draw_names(template: CommandTemplate, belief: Belief, rng: Random) -> Mapping[str, str] | None:
-    """Things for a command: mostly such as are at hand, else any; None if nothing has a name."""
-    near, known = names_at_hand(belief), names_known(belief)
-    if not known:
+    """Draw things for a command, mostly within reach; None if the belief has no names."""
+    near, names = names_at_hand(belief), all_names(belief)
+    if not names:
         return {} if not template.parameters else None
     return {
-        parameter: rng.choice(near if near and rng.random() < 0.7 else known)
+        parameter: rng.choice(near if near and rng.random() < 0.7 else names)
         for parameter in template.parameters
     }
 
 
 class Curiosity:
-    """Chooses the command whose answer says most, and otherwise walks on."""
+    """Chooses the command with the most informative answer, and otherwise moves on."""
 
     def __init__(self, explorer: Explorer) -> None:
-        """The rules are induced again whenever ``learn`` is called."""
         self.explorer, self.rng = explorer, explorer.rng
         self.learn()
 
     def learn(self) -> None:
-        """Take up what has been seen since."""
+        """Induce the rules again from all evidence."""
         self.rules = self.explorer.rules = Hypotheses(self.explorer.experience)
-        matter = {
+        relevant = {
             rule.template.atoms[literal.atom].name
             for rule in self.rules.rules.values()
-            for literal in (*rule.conditions, *rule.ways)
+            for literal in (*rule.conditions, *rule.alternatives)
         }
         self.masks: dict[str, int] = {}
         self.worked: set[tuple[str, ...]] = set()
         self.seen: Counter[tuple[str | int, ...]] = Counter()
         for syntax, evidence in self.explorer.experience.evidence.items():
             atoms = enumerate(evidence.template.atoms)
-            self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in matter)
+            self.masks[syntax] = sum(1 << n for n, atom in atoms if atom.name in relevant)
             for use, count in evidence.uses.items():
                 self._count(syntax, use, count)
             self.worked |= {(syntax, *use.kinds) for use in evidence.accepted}
@@ -247,10 +246,12 @@ class Curiosity:
 
     def _use(self, template: CommandTemplate, values: Sequence[str]) -> ObservedUse:
         names = dict(zip(template.parameters, values, strict=True))
-        return ObservedUse(*self.explorer.now.masks(template, names), template.kinds(names), False)
+        return ObservedUse(
+            *self.explorer.snapshot.masks(template, names), template.kinds(names), False
+        )
 
-    def test_here(self) -> None:
-        """Try what is open at this very spot: one command of each template."""
+    def test_nearby(self) -> None:
+        """Try one open command of each template with things within reach."""
         explorer = self.explorer
         belief, near = explorer.belief, names_at_hand(explorer.belief)
         templates = [template for template in explorer.experience.templates if template.parameters]
@@ -260,41 +261,41 @@ class Curiosity:
             if best is None:
                 continue
             self._count(template.syntax, self._use(template, best[-1]))
-            explorer.say(template.command(dict(zip(template.parameters, best[-1], strict=True))))
+            explorer.act(template.command(dict(zip(template.parameters, best[-1], strict=True))))
             if explorer.budget <= 0 or explorer.belief is not belief:
                 return
 
     def _open_questions(
         self, template: CommandTemplate, near: Sequence[str]
     ) -> Iterator[tuple[float, float, tuple[str, ...]]]:
-        """Bindings that no rule judges and that were not tried in such a situation.
+        """Bindings that no rule decides and that were not tried in such a situation.
 
-        Where nothing is known of an action, others may be like it: half the time what comes closest
-        to the conditions of another one goes first, else what was tried least.
+        An action without a rule may resemble another action: half the time, the binding that comes
+        closest to the conditions of another rule ranks first, else the one tried least.
         """
         count = len(template.parameters)
         bindings = list(permutations(near, count))
         rule = self.rules.rules.get(template.syntax)
-        others = [r for r in self.rules.rules.values() if len(r.template.parameters) == count]
-        by_likeness = self.rng.random() < 0.5
+        similar = [r for r in self.rules.rules.values() if len(r.template.parameters) == count]
+        by_similarity = self.rng.random() < 0.5
         for values in self.rng.sample(bindings, min(len(bindings), WEIGHED)):
             use = self._use(template, values)
             pattern = (template.syntax, use.true & self.masks[template.syntax])
             if self.seen[*pattern, *use.kinds] or (rule and not self._open(rule, use)):
                 continue
-            if by_likeness and not rule:
-                rank = max((_likeness(other, use) for other in others), default=0.0)
+            if by_similarity and not rule:
+                rank = max((_similarity(other, use) for other in similar), default=0.0)
             else:
                 rank = -float(self.seen[pattern])
             yield rank, self.rng.random(), values
 
     def _open(self, rule: Hypothesis, use: ObservedUse) -> bool:
-        """A rule leaves it open; or only its kinds speak against it, which may belong together."""
+        """True if a rule leaves the use open, or rejects it only by its kinds."""
         possible = rule.allows(use)
         if possible is None:
             return True
         if possible:
-            # Where no table speaks against a kind, it may only never have been tried.
+            # A kind that no table rules out may just never have been tried.
             return (rule.template.syntax, *use.kinds) not in self.worked
         by_kind = len(use.kinds) > 1 and all(map(use.grants, rule.conditions))
         return by_kind and self.rng.random() < DISTRUST
@@ -313,27 +314,27 @@ class Curiosity:
                     break
                 unseen = any(name not in explorer.belief["searched"] for name in names.values())
                 likely = unseen or rng.random() < 0.5
-                if likely and self.rules.judge(template, names, explorer.now):
-                    explorer.say(template.command(names))
+                if likely and self.rules.judge(template, names, explorer.snapshot):
+                    explorer.act(template.command(names))
                     return
         self.try_anything()
 
     def try_anything(self) -> None:
-        """A command drawn blindly: it may contradict what everybody is sure of."""
+        """Execute a random command, which may contradict a rule."""
         template = self.rng.choice(self.explorer.experience.templates)
         names = draw_names(template, self.explorer.belief, self.rng)
         if names is not None:
-            self.explorer.say(template.command(names))
+            self.explorer.act(template.command(names))
 
     def look(self) -> None:
-        """Commands about nothing in particular cost little and may show something."""
+        """Execute a command without parameters, which may reveal something."""
         plain = [t.syntax for t in self.explorer.experience.templates if not t.parameters]
         if plain:
-            self.explorer.say(self.rng.choice(plain))
+            self.explorer.act(self.rng.choice(plain))
 
 
-def _likeness(rule: Hypothesis, use: ObservedUse) -> float:
-    """How much of what another action needs holds here, its parameters taken in their order."""
+def _similarity(rule: Hypothesis, use: ObservedUse) -> float:
+    """The share of another rule's conditions that hold, with its parameters in order."""
     if not rule.conditions:
         return 0.0
     return sum(map(use.grants, rule.conditions)) / len(rule.conditions)
@@ -349,19 +350,18 @@ class Experiment(NamedTuple):
 
 
 class Laboratory:
-    """Sets experiments up and carries them out in the home that is being played."""
+    """Sets up and runs experiments in the current scene."""
 
     def __init__(self, curiosity: Curiosity, trials: Trials) -> None:
-        """The rules are those that curiosity has learned by now."""
         self.explorer, self.curiosity, self.trials = curiosity.explorer, curiosity, trials
         self.rng = curiosity.rng
 
     def run_one(self) -> None:
-        """Carry out the next experiment, if there is one to be had here."""
+        """Run the next experiment that is possible in this scene, if there is one."""
         rules = list(self.curiosity.rules.rules.values())
         self.rng.shuffle(rules)
         for rule in filter(lambda rule: rule.template.parameters, rules):
-            questions = [*self._kinds(rule), *self._literals(rule), *self._once_more(rule)]
+            questions = [*self._kinds(rule), *self._literals(rule), *self._seldom_accepted(rule)]
             if due := [
                 question for question in questions if self.trials[question.key] < ENOUGH * ENOUGH
             ]:
@@ -369,13 +369,13 @@ class Laboratory:
                 self.trials[experiment.key] += 1
                 if self._set_up(experiment.needs):
                     self.trials[experiment.key] += ENOUGH
-                    self.explorer.say(experiment.template.command(experiment.names))
+                    self.explorer.act(experiment.template.command(experiment.names))
                 return
 
-    def ask_again(self) -> None:
-        """Put every surprising case once more, until one answer leads: neither is believed before.
+    def repeat_surprises(self) -> None:
+        """Repeat every surprising command until one answer leads.
 
-        What is played meanwhile raises no further questions.
+        Surprises during the repetitions are ignored.
         """
         explorer, noise = self.explorer, self.curiosity.rules.noise
         surprises, explorer.surprises = explorer.surprises, []
@@ -383,26 +383,26 @@ class Laboratory:
             command, lead = surprise.template.command(surprise.names), 1
             if not noise.rate and self._is_confirmed(surprise, command):
                 continue
-            for _ in range(ASKED_AGAIN):
+            for _ in range(MAX_REPEATS):
                 settled = noise.settles(abs(lead), explorer.experience.commands)
                 if settled or explorer.budget <= 1 or not self._restore(surprise):
                     break
-                lead += 1 if explorer.say(command) == surprise.worked else -1
+                lead += 1 if explorer.act(command) == surprise.worked else -1
         explorer.surprises = []
 
     def _is_confirmed(self, surprise: Surprise, command: str) -> bool:
-        """Whether nothing speaks against an answer of a world that never gave a false one.
+        """True if a repetition confirms an answer, in an environment without noise so far.
 
-        Asked on the side, so that such a world is explored as if nobody had doubted it.
+        The repetition is not noted, so it does not change the exploration of such an environment.
         """
         if self.explorer.belief != surprise.before.belief:
             return True
-        return self.explorer.say(command, noted=False) == surprise.worked
+        return self.explorer.act(command, noted=False) == surprise.worked
 
     def _restore(self, surprise: Surprise) -> bool:
-        """Let the conditions of an action stand as they stood; those unknown are left to chance.
+        """Restore the truth values of an action's conditions, except the unknown ones.
 
-        Where none is known of, only the very same situation will do.
+        Without a rule for the action, only the same situation will do.
         """
         template, names, before, _ = surprise
         if self.explorer.belief == before.belief:
@@ -419,19 +419,19 @@ class Laboratory:
         return self._set_up([template.predicate(literal).bind(names) for literal in literals])
 
     def _kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
-        """A kind of thing that was never tried while everything else was right."""
+        """Try a kind of thing that was never tried while all conditions held."""
         template, tables = rule.template, rule.tables
         evidence = self.explorer.experience.evidence[template.syntax]
         worked = {use.kinds for use in evidence.accepted}
         for at, parameter in enumerate(template.parameters):
             names = self._likely_names(rule)
-            known = names_known(self.explorer.belief)
-            self.rng.shuffle(known)
-            # Kinds that fail with all others may belong together.
+            candidates = all_names(self.explorer.belief)
+            self.rng.shuffle(candidates)
+            # Kinds that fail with all others may work together.
             together = self.rng.random() < DISTRUST
             if together:
-                names = dict(zip(template.parameters, known, strict=False))
-            for name in known[:12]:
+                names = dict(zip(template.parameters, candidates, strict=False))
+            for name in candidates[:12]:
                 chosen = {**names, parameter: name}
                 if not _distinct(template, chosen):
                     continue
@@ -446,28 +446,28 @@ class Laboratory:
                     break
 
     def _literals(self, rule: Hypothesis) -> Iterator[Experiment]:
-        """One literal false, all others true, things of kinds that work."""
+        """Make one literal false and all others true, with kinds that work."""
         template = rule.template
         untested = [literal for literal in rule.conditions if rule.tested.get(literal, 0) < ENOUGH]
         for literal in untested + rule.doubtful:
             names = self._likely_names(rule)
             if _distinct(template, names):
-                others = [other for other in rule.conditions if other != literal]
-                denied = literal._replace(positive=not literal.positive)
-                needs = [template.predicate(other).bind(names) for other in (*others, denied)]
+                rest = [condition for condition in rule.conditions if condition != literal]
+                negated = literal._replace(positive=not literal.positive)
+                needs = [template.predicate(each).bind(names) for each in (*rest, negated)]
                 yield Experiment((template.syntax, literal), template, names, needs)
 
-    def _once_more(self, rule: Hypothesis) -> Iterator[Experiment]:
-        """What has seldom worked, again: the next time something else will be different."""
+    def _seldom_accepted(self, rule: Hypothesis) -> Iterator[Experiment]:
+        """Repeat an action that has seldom worked: each time the situation differs."""
         template, names = rule.template, self._likely_names(rule)
         if rule.accepted < SELDOM and _distinct(template, names):
             key = (template.syntax, rule.accepted)
             yield Experiment(key, template, names, _needs(rule, names))
 
     def _likely_names(self, rule: Hypothesis) -> dict[str, str]:
-        """Known things of kinds that have worked together."""
+        """Draw things of kinds that have worked together."""
         by_kind: dict[str, list[str]] = {}
-        for name in names_known(self.explorer.belief):
+        for name in all_names(self.explorer.belief):
             by_kind.setdefault(kind_of(name), []).append(name)
         evidence = self.explorer.experience.evidence[rule.template.syntax]
         worked = sorted({u.kinds for u in evidence.accepted if all(k in by_kind for k in u.kinds)})
@@ -479,18 +479,18 @@ class Laboratory:
         return evaluate(predicate, self.explorer.belief, self.curiosity.rules.facts, {})
 
     def _set_up(self, needs: Sequence[Predicate]) -> bool:
-        """Bring the needed statements about; what is undone on the way is done again."""
+        """Act until all needed statements hold; redo those that an action undoes."""
         for _ in range(LONGEST):
             missing = [need for need in needs if not self._holds(need)]
             if not missing:
                 return True
-            action = self._way_to(missing[0], DEPTH)
-            if action is None or self.explorer.budget <= 1 or not self.explorer.say(action):
+            action = self._action_towards(missing[0], DEPTH)
+            if action is None or self.explorer.budget <= 1 or not self.explorer.act(action):
                 return False
         return False
 
-    def _way_to(self, fact: Predicate, depth: int) -> str | None:
-        """A command that can be given now and leads to a fact."""
+    def _action_towards(self, fact: Predicate, depth: int) -> str | None:
+        """A possible command that leads towards a fact."""
         for rule in self.curiosity.rules.rules.values():
             template = rule.template
             for effect in rule.effects:
@@ -501,19 +501,19 @@ class Laboratory:
                 missing = [need for need in _needs(rule, names) if not self._holds(need)]
                 if not missing:
                     return template.command(names)
-                if depth and (first := self._way_to(missing[0], depth - 1)):
+                if depth and (first := self._action_towards(missing[0], depth - 1)):
                     return first
         return None
 
     def _complete(self, rule: Hypothesis, bound: Mapping[str, str]) -> dict[str, str] | None:
-        """Things for the other parameters: those with which least is missing."""
+        """Fill the other parameters with the things for which most conditions hold."""
         names = dict(bound)
         for parameter in rule.template.parameters:
             if parameter in names:
                 continue
             scores = {
                 name: self._score(rule, {**names, parameter: name}) + self.rng.random()
-                for name in names_known(self.explorer.belief)
+                for name in all_names(self.explorer.belief)
                 if name not in names.values()
             }
             if not scores:
@@ -522,8 +522,8 @@ class Laboratory:
         return names
 
     def _score(self, rule: Hypothesis, names: Mapping[str, str]) -> float:
-        known = (n for n in _needs(rule, names) if set(n.arguments) <= {*names.values()})
-        score = sum(2.0 for need in known if self._holds(need))
+        needs = (n for n in _needs(rule, names) if set(n.arguments) <= {*names.values()})
+        score = sum(2.0 for need in needs if self._holds(need))
         if len(names) == len(rule.template.parameters):
             works = rule.tables.works(rule.template.kinds(names))
             score += 3.0 if works else -3.0 if works is False else 0.0
@@ -531,10 +531,10 @@ class Laboratory:
 
 
 def _needs(rule: Hypothesis, names: Mapping[str, str]) -> list[Predicate]:
-    literals = (*rule.conditions, *rule.ways[:1])
+    literals = (*rule.conditions, *rule.alternatives[:1])
     return [rule.template.predicate(literal).bind(names) for literal in literals]
 
 
 def _distinct(template: CommandTemplate, names: Mapping[str, str]) -> bool:
-    """A thing for every parameter, and none twice."""
+    """True if every parameter has a thing, and no thing occurs twice."""
     return len(set(names.values())) == len(template.parameters)

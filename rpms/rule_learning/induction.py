@@ -1,11 +1,11 @@
-"""From uses to a rule: start from every literal, delete what accepted uses contradict.
+"""Induces a rule from uses: start with every literal, delete those that accepted uses contradict.
 
-Where answers may be false, as many contradictions are borne as chance brings about.
+If answers may be false, as many contradictions are tolerated as the noise explains.
 
-What is left may be true; what becomes a *condition* must also be needed: it explains refusals that
-nothing else explains. The rest stays in doubt until an experiment settles it. Refusals that no
-literal explains are about kinds of things: a kind is ruled out only where every literal held and
-the other things were of kinds that work, and one never put to such a test stays unknown.
+The remaining literals may be true. A *condition* must also be needed: it explains rejections that
+nothing else explains. The others stay doubtful until an experiment decides. Rejections that no
+literal explains are attributed to kinds of things: a kind is ruled out only if every literal held
+and the other things were of kinds that work. A kind without such a test stays unknown.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from rpms.rule_learning.evidence import (
 from rpms.rule_learning.noise import NO_NOISE, Noise, is_outvoted
 from rpms.rules.predicates import StaticFacts
 
-# One of several ways must account for as many accepted uses.
+# The least number of accepted uses that each alternative of a disjunction must explain.
 MIN_SUPPORT = 2
-# A literal must have been seen to hold in more than this share of the accepted uses.
-BORNE_OUT = 0.02
-# The same for literals about a thing by its name: there are many, and one may fit by chance.
-NAMED_SO = 0.6
-# Where a conjunction leaves more of the accepted uses open than that, other forms are tried.
+# A literal must have held in more than this share of the accepted uses.
+GENERAL_SHARE = 0.02
+# The same for literals with a constant: there are many, and one may fit by chance.
+CONSTANT_SHARE = 0.6
+# If a conjunction decides a smaller share of the accepted uses, a disjunction is tried.
 CLEAR = 0.8
-# The changes that a simulated step can carry out, and whether it can also undo them.
+# The effects that a simulated step can apply, and whether it can also apply their negation.
 EFFECTS = {
     "at": False, "open": False, "closed": False, "state": False,
     "holding": True, "in": True, "activated": True,
 }  # fmt: skip
-# Kinds of places that were this often apart, and never together, count as standing apart.
+# Kinds of places that were apart this often, and never together, never share a spot.
 OFTEN_APART = 5
 
 Kinds = tuple[str, ...]
@@ -47,12 +47,12 @@ Kinds = tuple[str, ...]
 
 @dataclass
 class Tables:
-    """What kinds of things an action takes.
+    """The kinds of things that an action accepts.
 
     Attributes:
-        single: for each parameter (by its place) that cares: kind -> (accepted, refused).
-        pair: the same for pairs of kinds, where the parameters cannot be judged apart.
-        unexplained: refusals that no table accounts for either.
+        single: per relevant parameter (by its index): kind -> (accepted, rejected).
+        pair: the same for pairs of kinds, if the parameters cannot be judged separately.
+        unexplained: rejections that the tables do not explain either.
     """
 
     single: dict[int, dict[str, tuple[int, int]]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Tables:
     unexplained: int = 0
 
     def works(self, kinds: Kinds) -> bool | None:
-        """Whether things of these kinds are taken; None if that was never tried."""
+        """True or False for kinds that are accepted or rejected; None if they were never tried."""
         if self.pair:
             return _judge(self.pair.get(kinds))
         truths = [_judge(table.get(kinds[at])) for at, table in self.single.items()]
@@ -68,22 +68,22 @@ class Tables:
 
 
 def _judge(counts: tuple[int, int] | None) -> bool | None:
-    """Once accepted, it works; where both were seen it is no matter of the kind."""
+    """Decide a kind by its counts; with both outcomes, the kind decides nothing."""
     if counts is None or (counts[0] and counts[1]):
         return None
     return bool(counts[0])
 
 
 def make_tables(good: Counter[Kinds], bad: Counter[Kinds], parameters: int) -> Tables:
-    """Tables of kinds that account for the ``bad`` uses, refused although all conditions held."""
+    """Tables of kinds that explain the ``bad`` uses, rejected although all conditions held."""
     if not bad:
         return Tables()
     taken = [{kinds[at] for kinds in good} for at in range(parameters)]
     apart = {kinds for kinds in bad if all(k in taken[at] for at, k in enumerate(kinds))}
     if not apart:
         return _singles(good, bad, taken)
-    # Every kind works somewhere and yet this combination does not: it is about the pair, unless
-    # most of these pairs have worked at other times.
+    # Each kind works with another partner, but not in this combination, so the pair decides,
+    # unless most of these pairs have worked at other times.
     both = apart & good.keys()
     if parameters == 2 and len(both) * 2 < len(apart):
         pair = {k: (good[k], bad[k]) for k in sorted(good.keys() | bad.keys())}
@@ -95,13 +95,13 @@ def make_tables(good: Counter[Kinds], bad: Counter[Kinds], parameters: int) -> T
 
 
 def _singles(good: Counter[Kinds], bad: Counter[Kinds], taken: list[set[str]]) -> Tables:
-    """A parameter gets a table if a kind of it alone can be held responsible for a refusal."""
+    """A parameter gets a table if one of its kinds alone can explain a rejection."""
     tables = Tables()
     for at, working in enumerate(taken):
         guilty: Counter[str] = Counter()
         for kinds, count in bad.items():
-            others = (kind in taken[i] for i, kind in enumerate(kinds) if i != at)
-            if kinds[at] not in working and all(others):
+            rest = (kind in taken[i] for i, kind in enumerate(kinds) if i != at)
+            if kinds[at] not in working and all(rest):
                 guilty[kinds[at]] += count
         if guilty:
             table = {
@@ -114,56 +114,56 @@ def _singles(good: Counter[Kinds], bad: Counter[Kinds], taken: list[set[str]]) -
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is believed about one action.
+    """The induced rule of one action.
 
     Attributes:
         template: the action.
-        accepted: how many uses worked.
-        refused: how many did not.
+        accepted: the number of uses that worked.
+        rejected: the number of uses that did not.
         conditions: literals that are needed and were never contradicted.
-        tested: refusals that each of them alone accounts for.
-        ways: where no single conjunction fits: one of these must hold of a parameter.
-        about: that parameter.
+        tested: rejections that each condition alone explains.
+        alternatives: if no conjunction fits, a disjunction over one parameter.
+        parameter: that parameter.
         doubtful: literals that were never contradicted and never needed.
-        tables: what kinds of things it takes.
+        tables: the kinds of things it accepts.
         effects: changes common to all accepted uses.
     """
 
     template: CommandTemplate
     accepted: int = 0
-    refused: int = 0
+    rejected: int = 0
     conditions: list[SignedAtom] = field(default_factory=list)
     tested: dict[SignedAtom, int] = field(default_factory=dict)
-    ways: list[SignedAtom] = field(default_factory=list)
-    about: str = ""
+    alternatives: list[SignedAtom] = field(default_factory=list)
+    parameter: str = ""
     doubtful: list[SignedAtom] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
     effects: list[SignedAtom] = field(default_factory=list)
 
     @property
     def unexplained(self) -> int:
-        """Refusals that neither literals nor tables account for."""
+        """Rejections that neither literals nor tables explain."""
         return self.tables.unexplained
 
     def allows(self, use: ObservedUse) -> bool | None:
-        """Whether the rule calls a use possible; None where the belief or a table is silent."""
-        truths = [self.tables.works(use.kinds), self.one_way(use)]
+        """True or False if the rule decides a use; None if the belief or a table is unknown."""
+        truths = [self.tables.works(use.kinds), self.disjunction(use)]
         if False in truths or any(map(use.denies, self.conditions)):
             return False
         return True if all(truths) and all(map(use.grants, self.conditions)) else None
 
-    def one_way(self, use: ObservedUse) -> bool | None:
-        """Whether one of the ways holds, where there are any."""
-        if not self.ways or any(map(use.grants, self.ways)):
+    def disjunction(self, use: ObservedUse) -> bool | None:
+        """The truth value of the disjunction; True if there is none."""
+        if not self.alternatives or any(map(use.grants, self.alternatives)):
             return True
-        return False if all(map(use.denies, self.ways)) else None
+        return False if all(map(use.denies, self.alternatives)) else None
 
 
 def induce(evidence: Evidence, noise: Noise = NO_NOISE) -> Hypothesis | None:
     """The rule that the uses of an action support; None if it was never accepted.
 
-    Where answers may be false, so may be all that say it was; and a first rule, which bears with
-    them, says which ones to leave out.
+    If answers may be false, a first rule that tolerates them decides which uses to leave out, and
+    all accepted uses may turn out to be noise.
     """
     evidence = evidence.without(evidence.outvoted)
     if not noise.rate:
@@ -175,18 +175,18 @@ def induce(evidence: Evidence, noise: Noise = NO_NOISE) -> Hypothesis | None:
 
 
 def _is_chance(worked: bool, uses: Iterable[ObservedUse], evidence: Evidence, noise: Noise) -> bool:
-    """Whether all of these uses that were answered so may be false: so few, and none confirmed."""
+    """True if noise explains all uses with this outcome: few, and none confirmed."""
     uses = list(uses)
-    such = [use for use in uses if use.worked == worked]
-    if not such or not noise.rate:
-        return not such
-    if any(evidence.confirms(use, noise) for use in such):
+    doubted = [use for use in uses if use.worked == worked]
+    if not doubted or not noise.rate:
+        return not doubted
+    if any(evidence.confirms(use, noise) for use in doubted):
         return False
-    return noise.bears(evidence.total(such), evidence.total(uses))
+    return noise.explains(evidence.total(doubted), evidence.total(uses))
 
 
 def _disbelieved(rule: Hypothesis, evidence: Evidence, noise: Noise) -> set[ObservedUse]:
-    """What the rule says the opposite of, if there is no more of it than chance accounts for."""
+    """The uses that contradict the rule, if noise explains their number."""
     judged = {use: rule.allows(use) for use in evidence.uses}
     false = set[ObservedUse]()
     for expected in (True, False):
@@ -202,14 +202,14 @@ def _induce(evidence: Evidence, noise: Noise) -> Hypothesis | None:
         return None
     alive = survivors(evidence, noise)
     general = [literal for literal in alive if template.is_general(literal)]
-    totals = evidence.total(accepted), evidence.total(evidence.refused)
+    totals = evidence.total(accepted), evidence.total(evidence.rejected)
     rule = _fit(Hypothesis(template, *totals), evidence, general, noise)
     if not _explained(rule, noise) or _decided(rule, evidence) < CLEAR:
         rule = _split(rule, evidence, noise)
     for literals in (general, alive):
-        # What was known to hold in every accepted use may explain a refusal by not being known to
-        # hold in it; what parameters cannot say may be about a thing that every home has.
-        if not _explained(rule, noise) and not rule.ways:
+        # A literal that held in every accepted use may explain a rejection in which it is unknown.
+        # The second round adds literals with constants, the names that every scene has.
+        if not _explained(rule, noise) and not rule.alternatives:
             sure = {literal for literal in literals if _is_sure(literal, evidence, noise)}
             fitted = _fit(rule, evidence, literals, noise, sure)
             if not sure or fitted.unexplained < rule.unexplained:
@@ -219,20 +219,20 @@ def _induce(evidence: Evidence, noise: Noise) -> Hypothesis | None:
 
 
 def _explained(rule: Hypothesis, noise: Noise) -> bool:
-    """Whether the refusals that nothing accounts for may all be false."""
-    return noise.bears(rule.unexplained, rule.accepted + rule.unexplained)
+    """True if noise can explain the unexplained rejections."""
+    return noise.explains(rule.unexplained, rule.accepted + rule.unexplained)
 
 
 def _is_sure(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
-    """Known to hold in every accepted use."""
+    """True if the literal held in every accepted use."""
     without = [use for use in evidence.uses if not use.grants(literal)]
     return _is_chance(True, without, evidence, noise)
 
 
 def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
-    """Every literal that the accepted uses do not contradict and enough of them bear out.
+    """Every literal that no accepted use contradicts and enough of them support.
 
-    In order of preference: as it is before denied, about parameters before about named things.
+    Positive literals come before negated ones, parameters before constants.
     """
     accepted = evidence.accepted
     total = evidence.total(accepted)
@@ -245,22 +245,22 @@ def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
     alive = [
         literal
         for literal in literals
-        if not contradiction.denies(literal) or _is_borne(literal, evidence, noise)
+        if not contradiction.denies(literal) or _is_tolerable(literal, evidence, noise)
     ]
     support = {
         literal: evidence.total(u for u in accepted if u.grants(literal)) for literal in alive
     }
-    # What nearly all accepted uses leave open was not put to the test by them.
+    # A literal that nearly all accepted uses leave unknown was not tested by them.
     general = evidence.template.is_general
     return [
         literal
         for literal in alive
-        if support[literal] > (BORNE_OUT if general(literal) else NAMED_SO) * total
+        if support[literal] > (GENERAL_SHARE if general(literal) else CONSTANT_SHARE) * total
     ]
 
 
-def _is_borne(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
-    """A condition's contradictions are false answers to uses that should all have been refused."""
+def _is_tolerable(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
+    """True if noise explains the accepted uses that contradict a condition."""
     if not noise.rate:
         return False
     without = [use for use in evidence.uses if use.denies(literal)]
@@ -274,7 +274,7 @@ def _fit(
     noise: Noise,
     sure: Collection[SignedAtom] = (),
 ) -> Hypothesis:
-    """Set cover of the refusals, then out with whatever nothing depends on."""
+    """Cover the rejections with literals, then remove the literals that are not needed."""
     conditions = cover(evidence, alive, sure)
     while True:
         rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions, noise))
@@ -282,23 +282,23 @@ def _fit(
         idle = [literal for literal in conditions if not noise.proves(tested[literal], len(alive))]
         if not idle:
             return replace(rule, tested=tested)
-        # The last in order of preference goes first; another may then be the only reason.
+        # Remove the least preferred literal first; another may then be the only reason.
         conditions = [literal for literal in conditions if literal != max(idle, key=alive.index)]
 
 
-def _accounts(use: ObservedUse, literal: SignedAtom, sure: Collection[SignedAtom]) -> bool:
-    """Whether a literal explains a refusal: it was false, or sure to be needed and not known."""
+def _explains(use: ObservedUse, literal: SignedAtom, sure: Collection[SignedAtom]) -> bool:
+    """True if a literal explains a rejection: it was false, or it is sure and was unknown."""
     return use.denies(literal) or (literal in sure and not use.grants(literal))
 
 
 def cover(
     evidence: Evidence, alive: Sequence[SignedAtom], sure: Collection[SignedAtom] = ()
 ) -> list[SignedAtom]:
-    """Greedy: again and again the literal that accounts for most refusals not yet explained."""
-    # Many refusals have the same reasons: each set of reasons is looked at once.
+    """Greedy set cover: repeatedly take the literal that explains most open rejections."""
+    # Many rejections have the same reasons, so each set of reasons is counted once.
     unexplained: Counter[frozenset[int]] = Counter()
-    for use in evidence.refused:
-        reasons = frozenset(n for n, literal in enumerate(alive) if _accounts(use, literal, sure))
+    for use in evidence.rejected:
+        reasons = frozenset(n for n, literal in enumerate(alive) if _explains(use, literal, sure))
         unexplained[reasons] += evidence.uses[use]
     chosen: list[int] = []
     while True:
@@ -332,101 +332,106 @@ def _tables(evidence: Evidence, conditions: Sequence[SignedAtom], noise: Noise) 
 def _alone(
     rule: Hypothesis, evidence: Evidence, literal: SignedAtom, sure: Collection[SignedAtom]
 ) -> int:
-    """By how many uses of the right kinds were refused for this literal alone, less accepted."""
-    others = [condition for condition in rule.conditions if condition != literal]
+    """Rejections for this literal alone, minus accepted uses without it (right kinds only)."""
+    remaining = [condition for condition in rule.conditions if condition != literal]
     tests = [
         use
         for use in evidence.uses
-        if (use.denies(literal) if use.worked else _accounts(use, literal, sure))
-        and all(map(use.grants, others))
+        if (use.denies(literal) if use.worked else _explains(use, literal, sure))
+        and all(map(use.grants, remaining))
         and rule.tables.works(use.kinds)
     ]
     return evidence.total(tests) - 2 * evidence.total(use for use in tests if use.worked)
 
 
 def _split(rule: Hypothesis, evidence: Evidence, noise: Noise) -> Hypothesis:
-    """No conjunction fits: look for a parameter that may be in one of several conditions.
+    """Try a disjunction over one parameter, when no conjunction fits (sequential covering).
 
-    Sequential covering. A way must never have held in a refusal, and the ways together must leave
-    no accepted use out.
+    An alternative must never have held in a rejection, and together they must cover every accepted
+    use.
     """
     for parameter in rule.template.parameters:
-        ways = _ways(evidence, parameter, noise)
-        if not ways:
+        literals = _alternatives(evidence, parameter, noise)
+        if not literals:
             continue
-        other = Hypothesis(rule.template, rule.accepted, rule.refused, ways=ways, about=parameter)
-        unexplained = evidence.total(use for use in evidence.refused if other.allows(use))
-        clearer = _decided(other, evidence) > _decided(rule, evidence)
+        split = Hypothesis(rule.template, rule.accepted, rule.rejected,
+                           alternatives=literals, parameter=parameter)  # fmt: skip
+        unexplained = evidence.total(use for use in evidence.rejected if split.allows(use))
+        clearer = _decided(split, evidence) > _decided(rule, evidence)
         if unexplained < rule.unexplained + clearer:
-            return replace(other, tables=Tables(unexplained=unexplained))
+            return replace(split, tables=Tables(unexplained=unexplained))
     return rule
 
 
 def _decided(rule: Hypothesis, evidence: Evidence) -> float:
-    """The share of accepted uses that the literals call possible, rather than leave open."""
+    """The share of accepted uses that the literals call possible instead of unknown."""
     accepted = [use for use in evidence.accepted if not any(map(use.denies, rule.conditions))]
-    sure = (use for use in accepted if all(map(use.grants, rule.conditions)) and rule.one_way(use))
+    sure = (
+        use for use in accepted if all(map(use.grants, rule.conditions)) and rule.disjunction(use)
+    )
     return evidence.total(sure) / max(evidence.total(accepted), 1)
 
 
-def _ways(evidence: Evidence, parameter: str, noise: Noise) -> list[SignedAtom]:
+def _alternatives(evidence: Evidence, parameter: str, noise: Noise) -> list[SignedAtom]:
     atoms = evidence.template.atoms
-    about = [
+    candidates = [
         SignedAtom(number, positive)
         for positive in (True, False)
         for number, atom in enumerate(atoms)
         if set(atom.arguments) == {parameter}
     ]
     clean = []
-    for literal in about:
+    for literal in candidates:
         uses = [use for use in evidence.uses if use.grants(literal)]
         if _is_chance(False, uses, evidence, noise):
             clean.append(literal)
-    open_uses, ways = evidence.accepted, list[SignedAtom]()
+    open_uses, chosen = evidence.accepted, list[SignedAtom]()
     while open_uses:
         gain = {
             literal: evidence.total(use for use in open_uses if use.grants(literal))
             for literal in clean
         }
-        best = max(clean, key=lambda literal: (gain[literal], -about.index(literal)), default=None)
+        best = max(
+            clean, key=lambda literal: (gain[literal], -candidates.index(literal)), default=None
+        )
         if best is None or gain[best] < MIN_SUPPORT:
             break
-        ways.append(best)
+        chosen.append(best)
         open_uses = [use for use in open_uses if not use.grants(best)]
-    # Where one way is undecided the use speaks against none of them.
-    outside = [use for use in evidence.uses if all(map(use.denies, ways))]
+    # A use in which one alternative is unknown contradicts none of them.
+    outside = [use for use in evidence.uses if all(map(use.denies, chosen))]
     fit = _is_chance(True, outside, evidence, noise)
-    return ways if fit and len(ways) > 1 else []
+    return chosen if fit and len(chosen) > 1 else []
 
 
 def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
-    """What every accepted use brought about.
+    """The literals that every accepted use made true.
 
-    A literal counts that was definitely false before some use and true after each: what was
-    unknown before and is known now was only found out. Where it is unknown after most uses nothing
-    can be said. States are another matter: a belief has one only once a text told of it, so one
-    that was never known before the use and was there after every use is taken for its doing.
+    The literal must have been definitely false before some use and true after each: from unknown to
+    true may be just an observation. If it is unknown after most uses, it is left out. States are
+    different: a belief has one only after a text mentioned it, so a state that was never there
+    before a use and always after it counts as an effect.
     """
     seen = evidence.changes
     total = seen.total()
-    by_sign = {True: seen, False: {use.denied: count for use, count in seen.items()}}
+    by_sign = {True: seen, False: {use.negated: count for use, count in seen.items()}}
     effects = []
     for number, atom in enumerate(evidence.template.atoms):
         bit = 1 << number
         for positive, uses in by_sign.items():
-            held = sum(count for use, count in uses.items() if use.then_true & bit)
-            lost = sum(count for use, count in uses.items() if use.then_false & bit)
-            turned = any(use.false & use.then_true & bit for use in uses)
+            true = sum(count for use, count in uses.items() if use.true_after & bit)
+            false = sum(count for use, count in uses.items() if use.false_after & bit)
+            turned = any(use.false & use.true_after & bit for use in uses)
             if positive and atom.name == "state":
                 new = not any(use.true & bit for use in uses)
-                turned = turned or (new and held == total >= MIN_SUPPORT)
-            if turned and noise.bears(lost, total) and held * 2 > total:
+                turned = turned or (new and true == total >= MIN_SUPPORT)
+            if turned and noise.explains(false, total) and true * 2 > total:
                 effects.append(SignedAtom(number, positive))
     return effects
 
 
 def writable(template: CommandTemplate, effects: Sequence[SignedAtom]) -> list[SignedAtom]:
-    """Of all changes those that a simulated step can carry out, about parameters only."""
+    """The effects that a simulated step can apply and that mention only parameters."""
     names = {literal: template.atoms[literal.atom].name for literal in effects}
     return [
         literal
@@ -436,7 +441,7 @@ def writable(template: CommandTemplate, effects: Sequence[SignedAtom]) -> list[S
 
 
 class Hypotheses:
-    """The rules that the experience so far supports."""
+    """The rules that the evidence so far supports."""
 
     def __init__(self, experience: ObservedUses) -> None:
         """Induce a rule for every template that ever worked."""
@@ -448,24 +453,26 @@ class Hypotheses:
 
     @cached_property
     def facts(self) -> StaticFacts:
-        """Which kinds of places may share a spot, for telling that one is *not* at another."""
+        """The kinds of places that may share a spot, needed to conclude *not* at a place."""
         return StaticFacts({}, {}, may_share(self.experience))
 
     def judge(
-        self, template: CommandTemplate, names: Mapping[str, str], now: Snapshot
+        self, template: CommandTemplate, names: Mapping[str, str], snapshot: Snapshot
     ) -> bool | None:
-        """Whether a command is called possible; None where that is open, or nothing is known."""
+        """True or False if a rule decides the command; None if it is open or there is no rule."""
         rule = self.rules.get(template.syntax)
         if rule is None:
             return None
-        return rule.allows(ObservedUse(*now.masks(template, names), template.kinds(names), False))
+        return rule.allows(
+            ObservedUse(*snapshot.masks(template, names), template.kinds(names), False)
+        )
 
 
 def may_share(experience: ObservedUses) -> list[frozenset[str]]:
-    """Groups of kinds of places any two of which may stand at one spot.
+    """Groups of kinds of places of which any two may share a spot.
 
-    Two kinds that were seldom met in one home are left undecided, too: only what was found apart
-    often enough is kept apart.
+    Kinds that seldom occurred in one scene are in a group too: only kinds that were apart often
+    enough are kept apart.
     """
     pairs = {
         pair

@@ -1,6 +1,6 @@
-"""``rpms rules learn``: from what a world answered to a Tier 3 file, as everybody writes them.
+"""``rpms rules learn``: writes a Tier 3 file from the answers of an environment.
 
-Beside it ``evidence.json`` has the counts behind every rule.
+``evidence.json`` beside it has the counts behind every rule.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 SOURCE = "learned"
 UNSEEN = "seen_to_work"
-"""The condition of an action that was never accepted: nobody can say when it works."""
-NAMED = 8
-"""A table of no more kinds than that is printed in the prompt."""
+"""The condition of an action that was never accepted, so its conditions are unknown."""
+MAX_PRINTED = 8
+"""The prompt lists the kinds of a table with at most this many."""
 
 Report = Callable[[str], None]
 Sections = defaultdict[str, dict[str, Any]]
-"""The tables that the conditions of actions speak of, by their section of the tier."""
+"""The tables that the conditions of actions refer to, by their section of the tier."""
 
 
 def learn_by_exploring(
-    env: Environment, out: Path, homes: int, seed: int = 0, steps: int = 0, report: Report = print
+    env: Environment, out: Path, scenes: int, seed: int = 0, steps: int = 0, report: Report = print
 ) -> None:
-    """Play homes of the learning split, then write down what their answers support.
+    """Explore scenes of the learning split, then write the rules that the answers support.
 
-    ``steps`` are commands per home; 0: as usual. ``report`` is given a line now and then.
+    ``steps`` are commands per scene; 0 means the default. ``report`` receives progress lines.
     """
-    tasks = env.tasks(env.learning_split, homes) if homes > 0 else []
+    tasks = env.tasks(env.learning_split, scenes) if scenes > 0 else []
     if not tasks:
-        raise RpmsError(f"--explore {homes}: there is no home to explore; ask for at least 1")
+        raise RpmsError(f"--explore {scenes}: there is no scene to explore; use at least 1")
     latest: Hypotheses | None = None
 
     def learn(number: int, experience: ObservedUses) -> None:
         nonlocal latest
         latest = Hypotheses(experience)
-        far = f"home {number}/{len(tasks)}: {experience.commands} commands"
-        report(f"{far}, {_progress(latest)}")
+        head = f"scene {number}/{len(tasks)}: {experience.commands} commands"
+        report(f"{head}, {_progress(latest)}")
 
     try:
         explore(env, tasks, seed, learn, steps or STEPS)
     except KeyboardInterrupt:
         if latest is None:
             raise
-        report("interrupted: what was learned so far is written down")
+        report("interrupted: writing the rules learned so far")
     if latest:
-        source = f"{quantity(len(tasks), 'home')} of {env.learning_split}, seed {seed}"
+        source = f"{quantity(len(tasks), 'scene')} of {env.learning_split}, seed {seed}"
         _write(env, out, latest, source, report)
 
 
@@ -77,7 +77,7 @@ def learn_from_runs(env: Environment, out: Path, folder: Path, report: Report = 
     """Learn from the recorded episodes of a run, or of all runs below a folder."""
     experience = ObservedUses(env.command_templates(), states=env.states_decide)
     episodes = [list(_replay(env, record)) for record in _records(env, folder)]
-    # Whether places share a spot has to be known before the first use is noted.
+    # Set before the first use is noted: from then on, places may share a spot.
     experience.doubts = any(use.after["reachable"] for episode in episodes for use in episode)
     for episode in episodes:
         for action, before, after, worked in episode:
@@ -94,14 +94,14 @@ def _records(env: Environment, folder: Path) -> Iterator[EpisodeRecord]:
         split = run.manifest.split
         if not is_learning_split(env.name, split):
             raise RpmsError(
-                f"{run.folder}: split '{split}' judges: no rule may be learned from its tasks; use "
-                f"runs of {' or '.join(learning_splits(env.name))}"
+                f"{run.folder}: split '{split}' is for evaluation, so no rule may be learned "
+                f"from it; use runs of {' or '.join(learning_splits(env.name))}"
             )
         yield from read_records(run, run.conditions)
 
 
 class RecordedUse(NamedTuple):
-    """An action that was carried out or refused, and what was believed before and after it."""
+    """An action that worked or was rejected, and the beliefs before and after it."""
 
     action: str
     before: Belief
@@ -110,7 +110,7 @@ class RecordedUse(NamedTuple):
 
 
 def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
-    """An episode on paper, by its actions and the answers."""
+    """Replay an episode from its recorded actions and answers."""
     belief, manual = (
         env.first_belief(record["first_observation"]),
         load_manual(env.name, syntax_only=True),
@@ -125,21 +125,23 @@ def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
 
 
 def _progress(rules: Hypotheses) -> str:
-    """Actions seen to work, conditions, what is unexplained."""
-    known, experience = rules.rules.values(), rules.experience
+    learned, experience = rules.rules.values(), rules.experience
     conditions = sum(
-        len(rule.conditions) + len(rule.ways) + len(rule.tables.single) + bool(rule.tables.pair)
-        for rule in known
+        len(rule.conditions)
+        + len(rule.alternatives)
+        + len(rule.tables.single)
+        + bool(rule.tables.pair)
+        for rule in learned
     )
-    unexplained = sum(rule.unexplained for rule in known)
-    return (  # what is refuted is given up
+    unexplained = sum(rule.unexplained for rule in learned)
+    return (  # the number of conditions may fall, because refuted ones are dropped
         f"{len(experience.worked)} of {len(experience.templates)} actions seen to work; "
-        f"now {quantity(conditions, 'condition')}, {quantity(unexplained, 'refusal')} unexplained"
+        f"now {quantity(conditions, 'condition')}, {quantity(unexplained, 'rejection')} unexplained"
     )
 
 
 def _write(env: Environment, out: Path, rules: Hypotheses, source: str, report: Report) -> None:
-    """Write down what is known, and check it as ``rpms rules check`` does."""
+    """Write the rules, and check them as ``rpms rules check`` does."""
     tier = beside(tier_of(rules), load_manual(env.name).actions)
     text = yaml.safe_dump(tier, sort_keys=False, default_flow_style=None, width=96)
     head = f"# Tier 3 of {env.name}, learned from {source}.\n# evidence.json has the counts.\n"
@@ -171,30 +173,30 @@ def tier_of(rules: Hypotheses) -> dict[str, Any]:
 
 
 def beside(tier: Mapping[str, Any], shipped: Iterable[ActionRule]) -> dict[str, Any]:
-    """The tier, laid over a manual that has more actions than could be learned about.
+    """The tier as an overlay on a manual that has further actions.
 
-    Each learned action then takes the id and the name of the one it replaces; the others, and all
-    that they need, stay as they are.
+    Each learned action takes the id and the name of the action it replaces. The other actions, and
+    everything they need, stay as they are.
     """
-    known = {rule.syntax: rule for rule in shipped}
-    if known.keys() <= {action["syntax"] for action in tier["actions"]}:
+    rules = {rule.syntax: rule for rule in shipped}
+    if rules.keys() <= {action["syntax"] for action in tier["actions"]}:
         return dict(tier)
     actions = []
     for action in tier["actions"]:
-        old = known.get(action["syntax"])
+        old = rules.get(action["syntax"])
         actions.append({**action, "id": old.id, "name": old.name} if old else action)
     return {**{key: tier[key] for key in tier if key != "replaces"}, "actions": actions}
 
 
 def _names(templates: Iterable[CommandTemplate]) -> list[tuple[str, CommandTemplate]]:
-    """A name of its own for every action."""
-    named: dict[str, CommandTemplate] = {}
+    """A unique name for every template."""
+    names: dict[str, CommandTemplate] = {}
     for template in templates:
         name, number = template.name, 2
-        while name in named:
+        while name in names:
             name, number = f"{template.name}_{number}", number + 1
-        named[name] = template
-    return list(named.items())
+        names[name] = template
+    return list(names.items())
 
 
 def _action(
@@ -203,7 +205,7 @@ def _action(
     identity = f"L-{re.sub(r'[^A-Z0-9]+', '-', name.upper())}"
     head: dict[str, Any] = {"id": identity, "name": name, "syntax": template.syntax}
     if rule is None:
-        # No belief ever tells whether something will have `changed`: the answer stays open.
+        # `changed` is unknown in every belief, so the condition stays open.
         sections["predicates"][UNSEEN] = [["changed(anything)"]]
         sections["phrases"][UNSEEN] = "it is known to work"
         return {**head, "preconditions": [UNSEEN], "effects": [], "source": SOURCE,
@@ -211,55 +213,57 @@ def _action(
     general = [
         template.predicate(literal) for literal in rule.conditions if template.is_general(literal)
     ]
-    named = [
+    constant = [
         template.predicate(literal)
         for literal in rule.conditions
         if not template.is_general(literal)
     ]
     conditions = [str(predicate) for predicate in general]
-    if named:
-        sections["predicates"][f"{name}_ready"] = [[str(predicate) for predicate in named]]
-        phrases = (statement(predicate, {}, CERTAIN) for predicate in named)
+    if constant:
+        sections["predicates"][f"{name}_ready"] = [[str(predicate) for predicate in constant]]
+        phrases = (statement(predicate, {}, CERTAIN) for predicate in constant)
         sections["phrases"][f"{name}_ready"] = "; ".join(phrases)
         conditions.append(f"{name}_ready")
-    if rule.ways:
-        conditions.append(_ways(rule, name, sections))
+    if rule.alternatives:
+        conditions.append(_disjunction(rule, name, sections))
     conditions += _tables(rule, name, sections)
-    judged = rule.accepted + rule.refused
+    judged = rule.accepted + rule.rejected
     effects = [str(template.predicate(literal)) for literal in writable(template, rule.effects)]
     action = {**head, "preconditions": conditions, "effects": effects, "source": SOURCE}
     action["support"] = judged
     action["confidence"] = round((judged - rule.unexplained + 1) / (judged + 2), 3)
-    away = [
+    absent = [
         p for p in map(template.predicate, rule.conditions) if not p.positive and p.name == "at"
     ]
-    if away and away[0] in general:
-        action["rejected_means_here"] = away[0].arguments[0]
+    if absent and absent[0] in general:
+        action["rejected_means_here"] = absent[0].arguments[0]
     return action
 
 
-def _ways(rule: Hypothesis, name: str, sections: Sections) -> str:
-    """One of several conditions: a predicate of the world's own."""
-    own = f"{name}_{rule.about}"
-    ways = [rule.template.predicate(way) for way in rule.ways]
-    sections["predicates"][own] = [[str(way.bind({rule.about: ARGUMENT}))] for way in ways]
-    phrases = (statement(way, {rule.about: "{0}"}, CERTAIN) for way in ways)
-    sections["phrases"][own] = " or ".join(phrases)
-    return f"{own}({rule.about})"
+def _disjunction(rule: Hypothesis, name: str, sections: Sections) -> str:
+    """Define a predicate of the tier for the disjunction; return the condition that uses it."""
+    parameter = rule.parameter
+    predicate = f"{name}_{parameter}"
+    literals = [rule.template.predicate(literal) for literal in rule.alternatives]
+    sections["predicates"][predicate] = [[str(p.bind({parameter: ARGUMENT}))] for p in literals]
+    phrases = (statement(p, {parameter: "{0}"}, CERTAIN) for p in literals)
+    sections["phrases"][predicate] = " or ".join(phrases)
+    return f"{predicate}({parameter})"
 
 
 def _tables(rule: Hypothesis, name: str, sections: Sections) -> list[str]:
-    """What kinds of things it takes: a predicate of the world's own for each parameter, or one."""
+    """Conditions on the kinds of things: one predicate per parameter, or one for the pair."""
     conditions = []
     parameters = rule.template.parameters
     for at, table in rule.tables.single.items():
-        own = f"{name}_{parameters[at]}_kind"
+        predicate = f"{name}_{parameters[at]}_kind"
         good = [kind for kind, (yes, no) in table.items() if yes and not no]
-        sections["affordances"][own] = good
-        sections["ruled_out"][own] = [kind for kind, (yes, no) in table.items() if no and not yes]
-        what = f"a {' or '.join(good)}" if len(good) <= NAMED else f"of a kind to {name}"
-        sections["phrases"][own] = f"{{0}} is {what}"
-        conditions.append(f"{own}({parameters[at]})")
+        sections["affordances"][predicate] = good
+        bad = [kind for kind, (yes, no) in table.items() if no and not yes]
+        sections["ruled_out"][predicate] = bad
+        what = f"a {' or '.join(good)}" if len(good) <= MAX_PRINTED else f"of a kind to {name}"
+        sections["phrases"][predicate] = f"{{0}} is {what}"
+        conditions.append(f"{predicate}({parameters[at]})")
     if rule.tables.pair:
         place, thing = _sides(rule)
         for kinds, (yes, no) in rule.tables.pair.items():
@@ -273,24 +277,24 @@ def _tables(rule: Hypothesis, name: str, sections: Sections) -> list[str]:
 
 
 def _sides(rule: Hypothesis) -> tuple[int, int]:
-    """Which of two parameters is the place: the one that is known to be one, else the second."""
+    """The indices of place and thing; the second parameter is the place unless the first is."""
     literals = map(rule.template.predicate, (*rule.conditions, *rule.doubtful))
     places = [p.arguments[0] for p in literals if p.positive and p.name in ("place", "at")]
     return (0, 1) if rule.template.parameters[0] in places else (1, 0)
 
 
 def counts_of(rule: Hypothesis) -> dict[str, Any]:
-    """The counts behind every literal and every kind, for people and plots."""
+    """The counts behind every literal and every kind."""
     template = rule.template
     text = {
         literal: str(template.predicate(literal)) for literal in (*rule.conditions, *rule.doubtful)
     }
     return {
         "accepted": rule.accepted,
-        "refused": rule.refused,
+        "refused": rule.rejected,
         "unexplained": rule.unexplained,
         "kept": {text[literal]: rule.tested.get(literal, 0) for literal in rule.conditions},
-        "ways": [[str(template.predicate(way))] for way in rule.ways],
+        "ways": [[str(template.predicate(literal))] for literal in rule.alternatives],
         "doubtful": [text[literal] for literal in rule.doubtful],
         "kinds": {
             template.parameters[at]: {kind: list(counts) for kind, counts in table.items()}

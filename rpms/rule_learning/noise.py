@@ -1,7 +1,8 @@
-"""How many answers may be false, and what is believed all the same.
+"""Estimates how many answers are false, and tests statements against that rate.
 
-The rate is measured, never set: answers that were outvoted when the very same question was put
-again. Where a world contradicts itself nowhere it is zero, and one contradiction is enough.
+The rate is measured, never set: it is the share of answers that were outvoted when the same
+question was asked again. It is zero for an environment that never contradicts itself; then a single
+contradiction refutes a statement.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from math import exp, log
 from typing import NamedTuple
 
 LEAD = 2
-"""By so many answers must one side lead at least: one alone was never asked again."""
+"""The smallest lead of one side: a single answer was never repeated."""
 OUTVOTED = 3
-"""And so many times as many: what is answered now so, now otherwise depends on something unseen."""
+"""The smallest ratio of the two sides: mixed answers depend on something that is not observed."""
 CHANCE = 0.01
-"""What chance would bring about less often than this is not put down to chance."""
+"""The significance level: less likely counts are not explained by noise."""
 
 
 def is_outvoted(count: int, against: int) -> bool:
-    """Whether so few answers to one question are false, because so many said the opposite."""
+    """True if ``against`` opposite answers outvote these ``count`` answers to one question."""
     return against - count >= LEAD and against >= OUTVOTED * count
 
 
@@ -27,8 +28,8 @@ class Noise(NamedTuple):
 
     rate: float = 0.0
 
-    def bears(self, wrong: int, total: int) -> bool:
-        """Whether so many of these answers may all be false: Chernoff's bound of the binomial."""
+    def explains(self, wrong: int, total: int) -> bool:
+        """True if noise can explain ``wrong`` false answers (Chernoff bound of the binomial)."""
         if not wrong or wrong <= self.rate * total:
             return True
         if not self.rate:
@@ -40,13 +41,13 @@ class Noise(NamedTuple):
         return exp(-total * distance) >= CHANCE
 
     def settles(self, lead: int, cases: int) -> bool:
-        """Whether so many more answers one way settle a case, one of so many that were put."""
+        """True if this lead settles one of ``cases`` repeated questions."""
         return lead >= LEAD and self.proves(lead, cases)
 
     def proves(self, lead: int, candidates: int) -> bool:
-        """Whether a lead of answers speaks for a statement, and not for any of so many by chance.
+        """True if this lead supports a statement, corrected for the number of candidates.
 
-        The odds of each answer, multiplied, against those of drawing the statement blindly.
+        Compares the product of the answers' odds with the odds of drawing the statement at random.
         """
         if lead <= 0 or not self.rate:
             return lead > 0
@@ -54,4 +55,4 @@ class Noise(NamedTuple):
 
 
 NO_NOISE = Noise()
-"""Of a world that never contradicted itself."""
+"""The noise of an environment that never contradicted itself."""

@@ -232,7 +232,7 @@ class Manual:
         """Return whether a line on where things are covers this name: a ``pear seed`` is a seed."""
         if rule.id not in self._kinds:
             tables = (self.domain.categories, self.environment.affordances)
-            listed = {k for about in rule.about for table in tables for k in table.get(about, ())}
+            listed = {k for name in rule.about for table in tables for k in table.get(name, ())}
             self._kinds[rule.id] = frozenset({*listed, *rule.about})
         return is_a(name, self._kinds[rule.id]) is True
 

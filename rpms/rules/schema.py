@@ -47,9 +47,9 @@ SITUATION_BLANKS = ("held", "place", "action", "outcome", "reason")
 # Names of an earlier version, each with its new name.
 RENAMED_BLANKS = {"violated": "reason"}
 RENAMED_KEYS = {
-    "applicable": "applicable",
-    "disambiguation": "disambiguation",
-    "rejected_means_here": "rejected_means_here",
+    "serves": "applicable",
+    "asked_back": "disambiguation",
+    "refused_means_here": "rejected_means_here",
 }
 
 

@@ -1,18 +1,18 @@
-"""Numbers, dates and lists in a condition: over the arguments of a call and over tools' answers.
+"""Numbers, dates and lists in conditions, over the arguments of a call and tools' answers.
 
 A *term* is what such a condition compares:
 
 - ``usd``: an argument of the call, by its name in the rule;
-- ``order.total``: a field of what an answer has said about the thing that ``order`` names. Fields
+- ``order.total``: a field of the record of the thing that ``order`` names. Fields
   of lists give lists: ``order.items.price``;
 - ``refund``, ``refund.usd``, ``refund(order).usd``: earlier calls of a tool that were carried out,
   an argument of each, and only those with the same ``order``;
 - ``count(...)`` and ``total(...)``: how many, and their sum;
 - ``now``; a number, a date or a word stands for itself.
 
-A list stands for each of its items: a condition has to hold of every one. What no answer has told
-is unknown. A value of the wrong type, such as ``nan`` for a number, meets no condition at all,
-not even a negated one.
+A list stands for each of its items: a condition must hold of every one. A value that no answer has
+shown is unknown. A value of the wrong type, such as ``nan`` for a number, meets no condition, not
+even a negated one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Comparison = bool | None
 
 
 class Special(Enum):
-    """What stands in the place of a value."""
+    """A marker instead of a value."""
 
     UNKNOWN = "unknown"
     ABSENT = "not given"
@@ -59,10 +59,10 @@ class Term(NamedTuple):
 
 
 class Tools(NamedTuple):
-    """What terms may ask about tools: for each, its arguments by their names in the rules."""
+    """For each tool, its arguments by their names in the rules; and the current time."""
 
     arguments: Mapping[str, Mapping[str, str]]
-    now: str = ""
+    time: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +82,7 @@ def parse_term(text: str) -> Term:
 
 
 def split_arguments(text: str) -> list[str]:
-    """The parts between commas, of which those within parentheses do not count."""
+    """The parts between commas; commas within parentheses do not split."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -98,7 +98,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 def names_in(text: str) -> Iterator[str]:
-    """The heads of a term and of the terms within it, but for functions: what it speaks of."""
+    """The heads of a term and of its inner terms, without functions."""
     term = parse_term(text)
     if term.head not in FUNCTIONS:
         yield term.head
@@ -107,7 +107,7 @@ def names_in(text: str) -> Iterator[str]:
 
 
 class Scope(NamedTuple):
-    """What a term's value may be taken from."""
+    """The sources of a term's value."""
 
     belief: Belief
     tools: Tools
@@ -115,7 +115,7 @@ class Scope(NamedTuple):
 
 
 def value_of(term: Term, scope: Scope) -> Any:
-    """The value of a term, or what stands in its place."""
+    """The value of a term, or a ``Special`` marker."""
     if term.inner and term.head in FUNCTIONS:
         values = [value_of(inner, scope) for inner in term.inner]
         if any(value is UNKNOWN for value in values):
@@ -127,14 +127,14 @@ def value_of(term: Term, scope: Scope) -> Any:
     if term.head in scope.tools.arguments:
         return _earlier(term, scope)
     if term.head == NOW and not term.path:
-        return scope.tools.now or datetime.now(UTC)
+        return scope.tools.time or datetime.now(UTC)
     if term.path:
         return _walk(scope.belief["records"].get(term.head, UNKNOWN), term.path)
     return term.head
 
 
 def _fields(value: Any, path: Sequence[str], scope: Scope) -> Any:
-    """A field of an argument that has fields itself, or of what was said about what it names."""
+    """A field of an argument, or of the record of the thing that the argument names."""
     if isinstance(value, str):
         return _walk(scope.belief["records"].get(value, UNKNOWN), path)
     if isinstance(value, Special):
@@ -158,22 +158,22 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 
 
 def _gather(values: list[Any]) -> Any:
-    """A list of values; one that holds something unknown is unknown."""
+    """A list of values; the marker if one of them is a marker."""
     return next((value for value in values if isinstance(value, Special)), values)
 
 
 def _earlier(term: Term, scope: Scope) -> Any:
     """The earlier calls of a tool, or an argument of each."""
     called = scope.tools.arguments[term.head]
-    same = [called.get(inner.head, inner.head) for inner in term.inner]
-    wanted = [scope.bindings.get(inner.head, ABSENT) for inner in term.inner]
+    names = [called.get(inner.head, inner.head) for inner in term.inner]
+    values = [scope.bindings.get(inner.head, ABSENT) for inner in term.inner]
     calls = [
         call["arguments"]
         for call in scope.belief["calls"]
         if call["tool"] == term.head
         and all(
             same_name(call["arguments"].get(name, ABSENT), value)
-            for name, value in zip(same, wanted, strict=True)
+            for name, value in zip(names, values, strict=True)
         )
     ]
     if not term.path:
@@ -203,7 +203,7 @@ def _count(values: Iterable[Any]) -> Any:
 
 
 def _total(values: Sequence[Any]) -> Any:
-    """The sum of decimal numbers as they are written: 0.1 and 0.2 are 0.3."""
+    """The exact decimal sum: 0.1 and 0.2 are 0.3."""
     total = Decimal(0)
     for value in _flat(values):
         number = as_number(value)
@@ -251,7 +251,7 @@ def _moment(value: str) -> datetime | None:
 
 
 def as_word(value: Any) -> Any:
-    """What equality compares: numbers by their value, all else as it is written."""
+    """The value for equality: numbers by value, all else literally."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     number = as_number(value)
@@ -260,12 +260,12 @@ def as_word(value: Any) -> Any:
 
 @lru_cache(maxsize=65536)
 def plain(name: str) -> str:
-    """A name as many tools compare it: without blanks around it, case and forms of letters."""
+    """A normalised name: many tools ignore blanks around it, case and forms of letters."""
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def same_name(value: Any, other: Any) -> bool:
-    """Whether two arguments may name the same thing."""
+    """Return whether two arguments may name the same thing."""
     if isinstance(value, str) and isinstance(other, str):
         return plain(value) == plain(other)
     return bool(as_word(value) == as_word(other))
@@ -279,7 +279,7 @@ def _numbers(compare: Callable[[Number, Number], bool]) -> Callable[..., Any]:
     return holds
 
 
-def _before(value: Any, other: Any) -> Any:
+def _is_before(value: Any, other: Any) -> Any:
     moment, limit = as_moment(value), as_moment(other)
     return INVALID if moment is None or limit is None else moment < limit
 
@@ -308,16 +308,16 @@ WORDS = {
 ARITIES = {"one_of": None, "given": 1, **dict.fromkeys(
     ("at_most", "at_least", "equal", "before", "within_hours"), 2)}  # fmt: skip
 _COMPARE: dict[str, Callable[..., bool | Special]] = {
-    "at_most": _numbers(lambda number, most: number <= most),
-    "at_least": _numbers(lambda number, least: number >= least),
+    "at_most": _numbers(lambda number, limit: number <= limit),
+    "at_least": _numbers(lambda number, limit: number >= limit),
     "equal": _equal,
-    "before": _before,
+    "before": _is_before,
     "within_hours": _within_hours,
 }
 
 
 def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Special:
-    """Whether a comparison holds: ``None`` where a value is unknown, INVALID where one is none."""
+    """Evaluate a comparison: ``None`` if a value is unknown, INVALID if one has the wrong type."""
     values = [value_of(term, scope) for term in map(parse_term, terms)]
     if name == "given":
         value = values[0].strip() if isinstance(values[0], str) else values[0]
@@ -325,11 +325,11 @@ def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Speci
     if name == "one_of":
         return _one_of(values[0], values[1:])
     if name == "within_hours":
-        values.append(scope.tools.now or datetime.now(UTC))
+        values.append(scope.tools.time or datetime.now(UTC))
     kinds = {*map(type, values)}
     if Special in kinds:
-        known = all(each is not ABSENT and each is not INVALID for each in values)
-        return None if known else INVALID
+        is_known = all(each is not ABSENT and each is not INVALID for each in values)
+        return None if is_known else INVALID
     return _each(_COMPARE[name], values) if kinds & _LISTS else _COMPARE[name](*values)
 
 
@@ -337,7 +337,7 @@ _LISTS = {list, tuple, set, frozenset}
 
 
 def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
-    """A list stands for each of its items; an empty one for nothing, of which nothing holds."""
+    """Compare each item of lists; nothing holds of an empty list."""
     truths = [holds(*items) for items in product(*([*_flat(value)] for value in values))]
     return INVALID if INVALID in truths or not truths else all(truths)
 
@@ -345,11 +345,11 @@ def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Spec
 def _one_of(value: Any, members: Sequence[Any]) -> Comparison | Special:
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
-    wanted = [as_word(item) for item in _flat(value)]
-    known = [as_word(item) for member in members for item in _flat(member)]
-    if not wanted:
+    items = [as_word(item) for item in _flat(value)]
+    options = [as_word(item) for member in members for item in _flat(member)]
+    if not items:
         return INVALID
-    if all(item in known for item in wanted):
+    if all(item in options for item in items):
         return True
     return None if any(member is UNKNOWN for member in members) else False
 
@@ -372,15 +372,15 @@ def _spoken_head(term: Term, scope: Scope, bare: bool = False) -> str:
     if term.head not in scope.bindings:
         return f"the {' '.join(term.path)} of {term.head}" if term.path else term.head
     value = scope.bindings[term.head]
-    if not term.path:  # in a prompt, where nothing is given yet, it is a blank
+    if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
         return f"<{term.head}>" if blank else term.head
     owner = value if isinstance(value, str | int) else term.head
     return f"the {' '.join(term.path)} of {owner}"
 
 
-def what_is(text: str, scope: Scope) -> str:
-    """What a term's value is, as a clause; empty for what stands for itself."""
+def value_clause(text: str, scope: Scope) -> str:
+    """A term's value as a clause; empty for a literal."""
     term = parse_term(text)
     fixed = not (term.path or term.inner or term.head in {*scope.bindings, *scope.tools.arguments})
     if fixed and term.head != NOW:

@@ -130,7 +130,7 @@ def contrary(
     """
     if predicate.name in values.WORDS:
         scope = values.Scope(belief, facts.tools, bindings)
-        parts = (values.what_is(term, scope) for term in predicate.arguments)
+        parts = (values.value_clause(term, scope) for term in predicate.arguments)
         return " and ".join(dict.fromkeys(filter(None, parts)))
     custom = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
     if custom and predicate.name in ("at", "holding", "hand_empty"):

@@ -142,7 +142,7 @@ def test_every_lost_episode_has_one_cause_at_one_of_its_steps(
     assert why.kind in CAUSES[1:] or why.kind.startswith("wrong ")
     assert 0 <= why.step <= len(steps)
     assert why.text and "\n" not in why.text
-    if why.kind == "belief_errors":
+    if why.kind == "belief error":
         assert steps[why.step - 1]["belief_errors"]
     if why.kind == "repeated rejection":
         again = [step["action"] for step in steps[why.step :] if step["failed"]]

@@ -44,7 +44,7 @@ def test_several_runs_together_and_where_each_lost_episode_went_wrong(tmp_path: 
     assert not frames.episodes.duplicated(ID).any()
     lost = frames.episodes[~frames.episodes.success]
     assert list(frames.causes.task) == list(lost.task) and len(lost)
-    assert set(frames.causes.cause) == {"belief_errors"} and set(frames.causes.step) == {4}
+    assert set(frames.causes.cause) == {"belief error"} and set(frames.causes.step) == {4}
 
 
 @pytest.mark.engine

@@ -19,7 +19,7 @@ from rpms.evals.running.episode import EpisodeResult
 from rpms.evals.running.plan import Job
 from rpms.evals.running.progress import RunProgress
 from rpms.evals.running.runner import Dispatcher, capacity_of, stop_if_hopeless
-from rpms.evals.running.workers import Event, Pool, ProcessPool, WorkerSettings
+from rpms.evals.running.workers import Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.graph import run_episode
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
@@ -45,17 +45,17 @@ class Scripted(Pool):
         self.held[worker].append(job)
         self.most = max(self.most, len(self.held[worker]))
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         worker = max(self.held, key=lambda n: len(self.held[n]))
         jobs = self.held[worker]
         if self.kills or any(job.task["id"] == self.deadly for job in jobs):
             self.kills = max(0, self.kills - 1)
             self.together.append({job.task["id"] for job in jobs})
             self.held[worker] = []
-            return [Event(worker, reason="exit code -9")]
+            return [WorkerEvent(worker, reason="exit code -9")]
         job = jobs.pop(0)
         line = EpisodeLine.model_construct(task=job.task["id"])
-        return [Event(worker, job.key, EpisodeResult(line, b""))]
+        return [WorkerEvent(worker, job.key, EpisodeResult(line, b""))]
 
     def replace(self, worker: int) -> None:
         self.held[worker] = []

@@ -20,7 +20,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from rpms.envs.telecom.adapter import HAND_OVER, Game, as_tools, domain
+from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame, as_tools, domain
 from rpms.guard import RulesGuard
 from tests.envs.telecom.conftest import WORLD
 from tests.guard.desk.playing import as_message, graph_of, script
@@ -94,7 +94,7 @@ class Telecom:
 
     def __init__(self, random: Random) -> None:
         task = random.choice(BILLED if random.random() < 0.7 else TICKETS)
-        self.game = Game()
+        self.game = TelecomGame()
         self.game.reset(task)
         self.first_message, self.count = task["goal"], 0
         self.forbidden: list[str] = []

@@ -14,7 +14,7 @@ import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
 from rpms.evals.running.plan import choose_tasks
-from rpms.rule_learning.audit import Predictions, Purpose, RuleComparison, share
+from rpms.rule_learning.audit import GoalPursuit, Predictions, RuleComparison, share
 from rpms.rule_learning.evidence import ObservedUses
 from rpms.rule_learning.explore import explore
 from rpms.rule_learning.induction import Hypotheses
@@ -47,7 +47,7 @@ def test_it_passes_the_check(learned: Learned) -> None:
 
 def test_progress_only_goes_forward(learned: Learned) -> None:
     """In the second home places share a spot, and what was noted before is given up."""
-    lines = re.findall(r"^home (\d)/3: (\d+) commands, (\d+) of 14 actions", learned.report, re.M)
+    lines = re.findall(r"^scene (\d)/3: (\d+) commands, (\d+) of 14 actions", learned.report, re.M)
     homes, commands, worked = ([int(n) for n in column] for column in zip(*lines, strict=True))
     assert homes == [1, 2, 3] and worked == sorted(worked)
     assert all(after - before >= 250 for before, after in itertools.pairwise([0, *commands]))
@@ -97,7 +97,7 @@ def test_the_audit_pursues_what_tasks_lead_up_to() -> None:
     tasks = choose_tasks(ENV.name, "generated_unseen", 4, spread=True, types=changing)
     manual = load_manual(ENV.name)
     predictions = Predictions(manual)
-    explore(ENV, tasks, 0, steps=400, watchers=[predictions], pursue=Purpose(manual))
+    explore(ENV, tasks, 0, steps=400, watchers=[predictions], pursue=GoalPursuit(manual))
     outcomes = [predictions.outcomes(action) for action in ("heat", "cool", "clean")]
     assert sum(worked for worked, *_ in outcomes) and sum(o[3] for o in outcomes)
 

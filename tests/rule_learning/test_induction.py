@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpms.rule_learning.evidence import Change, CommandTemplate, Evidence, Literal, ObservedUse
+from rpms.rule_learning.evidence import Change, CommandTemplate, Evidence, ObservedUse, SignedAtom
 from rpms.rule_learning.induction import changes, cover, induce, make_tables, survivors
 from rpms.rule_learning.noise import Noise
 from rpms.rules.predicates import Predicate
@@ -16,20 +16,20 @@ from rpms.vocabulary.belief import Belief, empty_belief
 
 SYNTAX = "do {object} with {place}"
 ATOMS = len(CommandTemplate(SYNTAX).atoms)
-literals = st.builds(Literal, st.integers(0, ATOMS - 1), st.booleans())
+literals = st.builds(SignedAtom, st.integers(0, ATOMS - 1), st.booleans())
 hidden = st.lists(literals, min_size=1, max_size=4, unique_by=lambda literal: literal.atom)
 masks = st.integers(0, 2**ATOMS - 1)
 
 
 def use(
-    true: int, false: int, rule: list[Literal], kinds: tuple[str, ...] = ("a", "b")
+    true: int, false: int, rule: list[SignedAtom], kinds: tuple[str, ...] = ("a", "b")
 ) -> ObservedUse:
     """A use that works if and only if the hidden literals hold."""
     probe = ObservedUse(true, false, kinds, False)
     return probe._replace(worked=all(probe.grants(literal) for literal in rule))
 
 
-def state_for(rule: list[Literal], base: int, broken: Literal | None = None) -> int:
+def state_for(rule: list[SignedAtom], base: int, broken: SignedAtom | None = None) -> int:
     """Which atoms are true where the rule holds, or all of it but one literal."""
     for literal in rule:
         holds = literal.positive != (literal == broken)
@@ -37,7 +37,7 @@ def state_for(rule: list[Literal], base: int, broken: Literal | None = None) -> 
     return base
 
 
-def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evidence:
+def experience(rule: list[SignedAtom], bases: list[int], unknown: list[int]) -> Evidence:
     """Uses around the rule: holding, and with each literal broken; some atoms are unknown.
 
     The atoms of the rule itself are known: an experiment is made where they are.
@@ -57,7 +57,7 @@ def experience(rule: list[Literal], bases: list[int], unknown: list[int]) -> Evi
 @settings(deadline=None, max_examples=30)
 @given(hidden, st.lists(masks, min_size=3, max_size=6), st.data())
 def test_a_hidden_rule_is_recovered(
-    rule: list[Literal], bases: list[int], data: st.DataObject
+    rule: list[SignedAtom], bases: list[int], data: st.DataObject
 ) -> None:
     unknown = data.draw(st.lists(masks, min_size=len(bases), max_size=len(bases)))
     learned = induce(experience(rule, bases, unknown))
@@ -69,7 +69,7 @@ def test_a_hidden_rule_is_recovered(
 @settings(deadline=None, max_examples=30)
 @given(hidden, st.lists(st.tuples(masks, masks), min_size=1, max_size=30))
 def test_a_true_condition_is_never_deleted(
-    rule: list[Literal], states: list[tuple[int, int]]
+    rule: list[SignedAtom], states: list[tuple[int, int]]
 ) -> None:
     evidence = Evidence(CommandTemplate(SYNTAX))
     for true, veiled in states:
@@ -86,11 +86,11 @@ def test_a_true_condition_is_never_deleted(
 
 def test_a_refusal_is_explained_by_the_literal_that_explains_most() -> None:
     evidence = Evidence(CommandTemplate(SYNTAX))
-    alive = [Literal(0, True), Literal(1, True), Literal(2, True)]
+    alive = [SignedAtom(0, True), SignedAtom(1, True), SignedAtom(2, True)]
     evidence.uses[ObservedUse(0b001, 0b110, ("a", "b"), False)] += 3
     evidence.uses[ObservedUse(0b101, 0b010, ("a", "b"), False)] += 3
     evidence.uses[ObservedUse(0b110, 0b001, ("a", "b"), False)] += 1
-    assert cover(evidence, alive) == [Literal(0, True), Literal(1, True)]
+    assert cover(evidence, alive) == [SignedAtom(0, True), SignedAtom(1, True)]
     assert induce(evidence) is None, "nothing is said of an action that never worked"
 
 
@@ -103,7 +103,7 @@ def test_an_effect_is_a_change_and_not_a_discovery() -> None:
     evidence.changes[Change(0, opened, opened | at, 0)] += 2
     learned = induce(evidence)
     assert learned is not None
-    assert learned.effects == [Literal(numbers["open"], True)]
+    assert learned.effects == [SignedAtom(numbers["open"], True)]
 
 
 def test_one_of_several_ways() -> None:
@@ -116,7 +116,10 @@ def test_one_of_several_ways() -> None:
     evidence.uses[ObservedUse(0, at | holding, ("b",), False)] += 3
     learned = induce(evidence)
     assert learned is not None
-    assert learned.ways == [Literal(numbers["at"], True), Literal(numbers["holding"], True)]
+    assert learned.alternatives == [
+        SignedAtom(numbers["at"], True),
+        SignedAtom(numbers["holding"], True),
+    ]
     assert not learned.conditions and not learned.unexplained
 
 
@@ -132,7 +135,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     evidence = Evidence(template)
     evidence.uses[ObservedUse(0, 0, ("lamp",), True)] += 2
     evidence.changes[Change(0, 0, 1 << number, 0)] += 2
-    assert changes(evidence) == [Literal(number, True)]
+    assert changes(evidence) == [SignedAtom(number, True)]
     # Known once before, it may have been found out rather than brought about.
     evidence.changes[Change(1 << number, 0, 1 << number, 0)] += 1
     assert changes(evidence) == []
@@ -169,7 +172,7 @@ def test_what_kinds_cannot_explain_is_counted() -> None:
 
 def test_a_few_false_answers_delete_nothing() -> None:
     """One in twenty answers is false, here and there; what is true was said far more often."""
-    rule = [Literal(0, True), Literal(3, False)]
+    rule = [SignedAtom(0, True), SignedAtom(3, False)]
     states = [int(Random(seed).random() * 2**ATOMS) for seed in range(60)]
     evidence = experience(rule, states, [0] * len(states))
     uses = list(evidence.uses.elements())
@@ -195,9 +198,11 @@ def test_an_answer_is_outvoted_by_the_same_question() -> None:
 
 
 def test_what_chance_accounts_for() -> None:
-    assert Noise().bears(0, 10) and not Noise().bears(1, 1000), "no false answer, no tolerance"
+    assert Noise().explains(0, 10) and not Noise().explains(1, 1000), (
+        "no false answer, no tolerance"
+    )
     noise = Noise(0.02)
-    assert noise.bears(4, 100) and not noise.bears(12, 100)
+    assert noise.explains(4, 100) and not noise.explains(12, 100)
     assert not noise.proves(1, 60) and noise.proves(2, 60)
     assert Noise().proves(1, 60) and not Noise().proves(0, 60)
     assert not Noise(0.05).settles(2, 1000) and noise.settles(2, 1000)

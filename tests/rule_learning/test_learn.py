@@ -94,7 +94,7 @@ def test_only_the_named_actions_count(rpms: Rpms) -> None:
     lines = rpms(*words, "open, take").out.partition("───\n")[2].splitlines()
     assert {line.split()[0] for line in lines if line.strip()} == {"all", "open", "take"}
     done = rpms(*words, "nothing")
-    assert done.code == 2 and "--only nothing: nothing of that name was tried" in done.err
+    assert done.code == 2 and "--only nothing: no such action was tried" in done.err
 
 
 def test_without_a_word_it_is_not_judged_on_test_tasks(
@@ -138,7 +138,7 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
     run = played(rpms, tmp_path / "run", "play", "--max-steps", "2")
     words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
     done = rpms("rules", "learn", "--env", NAME, *words)
-    assert done.code == 2 and "judges: no rule may be learned" in done.err
+    assert done.code == 2 and "is for evaluation, so no rule may be learned" in done.err
     assert not (tmp_path / "learned").exists()
 
 

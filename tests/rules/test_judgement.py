@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rpms.envs import get_environment
 from rpms.rules import forbidden_by
-from rpms.rules.judgement import KNOWN_ACTION, Judgement, judge
+from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -36,7 +36,7 @@ def here(**known: Any) -> Belief:
 def test_an_action_is_judged_by_its_rule(action: str, belief: Any, verdict: Any) -> None:
     judged = judge(MANUAL, action, here(**belief), COOL)
     assert judged[:2] == [
-        Judgement(KNOWN_ACTION, "kept"), Judgement(ACTIONS[action.split()[0]], verdict)
+        StepJudgement(KNOWN_ACTION, "kept"), StepJudgement(ACTIONS[action.split()[0]], verdict)
     ]  # fmt: skip
 
 
@@ -57,12 +57,12 @@ def test_a_request_that_was_asked_back_wants_a_number() -> None:
     manual = load_manual("scienceworld")
     rule = manual.environment.disambiguation.rule
     goal = get_environment("scienceworld").parse_goal("Your task is to boil water.")
-    question = here(asked={"0": "open cupboard", "1": "open oven"})
+    question = here(disambiguation={"0": "open cupboard", "1": "open oven"})
     assert judge(manual, "1", question, goal) == [
-        Judgement(KNOWN_ACTION, "kept"), Judgement(rule, "kept")
+        StepJudgement(KNOWN_ACTION, "kept"), StepJudgement(rule, "kept")
     ]  # fmt: skip
-    assert judge(manual, "look around", question, goal)[0] == Judgement(rule, "broken")
-    assert judge(manual, "1", here(), goal) == [Judgement(KNOWN_ACTION, "broken")]
+    assert judge(manual, "look around", question, goal)[0] == StepJudgement(rule, "broken")
+    assert judge(manual, "1", here(), goal) == [StepJudgement(KNOWN_ACTION, "broken")]
 
 
 @given(st.text(max_size=60), st.booleans())
@@ -70,4 +70,4 @@ def test_any_reply_can_be_judged(proposal: str, holding: bool) -> None:
     judged = judge(MANUAL, proposal, here(holding=["mug 1"] if holding else []), COOL)
     assert len(judged) == len(dict(judged))
     assert bool(judged) == bool(proposal)
-    assert judge(MANUAL, "levitate", here(), COOL) == [Judgement(KNOWN_ACTION, "broken")]
+    assert judge(MANUAL, "levitate", here(), COOL) == [StepJudgement(KNOWN_ACTION, "broken")]

@@ -13,7 +13,7 @@ from rpms.rules.values import ABSENT, Tools
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, empty_belief
 
-TOOLS = Tools({"refund": {"order": "order_id", "usd": "usd"}}, now="2026-01-10T12:00:00")
+TOOLS = Tools({"refund": {"order": "order_id", "usd": "usd"}}, time="2026-01-10T12:00:00")
 WORLD = StaticFacts({}, {}, tools=TOOLS)
 ORDER = {
     "total": 50.0, "status": "delivered", "paid": True, "at": "2026-01-09T13:00:00",

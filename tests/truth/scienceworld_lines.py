@@ -785,7 +785,12 @@ def needs_hold(moment: Moment) -> Iterator[str]:
     """What the manual says that an action needs, against what became of the last one."""
     last = moment.state["history"][-1] if moment.state["history"] else None
     matched = match_action(moment.manual, last["action"]) if last else None
-    if last is None or matched is None or last["failed"] or moment.state["belief"]["asked"]:
+    if (
+        last is None
+        or matched is None
+        or last["failed"]
+        or moment.state["belief"]["disambiguation"]
+    ):
         return
     rule, names = matched
     for predicate in (p for p in rule.needs if p.name in STATIC):

@@ -278,7 +278,7 @@ def test_evidence_that_is_told_as_a_fact_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stage, "explain_rejection", old_reason)
     assert any("was rejected" in fault and "is not so" in fault
                for fault in telecom_faults_of("B", "mistaken"))  # fmt: skip
-    words = importlib.import_module("rpms.rules.predicates")
+    words = importlib.import_module("rpms.rules.wording")
     monkeypatch.setattr(words, "UNSHOWN", "")
     assert any("met in truth: veto of" in fault for fault in telecom_faults_of("B", "anything"))
 

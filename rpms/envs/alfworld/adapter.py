@@ -1,8 +1,8 @@
-"""ALFWorld as the graph sees it: its two wordings, and the pieces of this folder behind one name.
+"""The ALFWorld environment: it joins the modules of this folder and translates the wordings.
 
 Games written by alfworld 0.4 and later say ``move X to Y``; earlier ones ``put X in/on Y``.
-The agent always speaks the paper's ``put X in/on Y`` and always reads its observations in that
-wording, whichever game is underneath; this module is the only place that knows the difference.
+The agent always acts and reads in the paper's ``put X in/on Y``, whichever game is underneath.
+Only this module knows the difference.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LOOSE: list[tuple[re.Pattern[str], str]] = [
         (r"^(?:check )?inventory$", "inventory"),
     )
 ]  # fmt: skip
-# Every command of the game, in the agent's wording; a place or an object may be the thing.
+# Every command of the game, in the agent's wording. A {thing} is a place or an object.
 COMMANDS = (
     "go to {place}", "open {place}", "close {place}", "take {object} from {place}",
     "put {object} in/on {place}", "inventory", "examine {thing}", "use {object}",
@@ -54,17 +54,17 @@ COMMANDS = (
 
 
 def to_game(action: str, dialect: Dialect) -> str:
-    """The agent's action in the game's own wording."""
+    """Translate the agent's action into the wording of the game."""
     if dialect == "move" and (match := _PUT.match(action)):
         return f"move {match['o']} to {match['p']}"
     return action
 
 
 def to_agent(feedback: str) -> str:
-    """The game's text in the paper's wording, without the banner and the arrival line.
+    """Translate the game's text into the paper's wording; drop the banner and the arrival line.
 
     Arrival lines name the receptacle in one wording and an internal location number in the
-    other; what follows ("On the desk 1, you see ...") says the same in both.
+    other. The text after them ("On the desk 1, you see ...") is the same in both.
     """
     text = _WELCOME.sub("", feedback).strip()
     if match := _MOVED.match(text):
@@ -73,7 +73,7 @@ def to_agent(feedback: str) -> str:
 
 
 def read_action(text: str) -> str:
-    """Bring a loosely worded action to the canonical one; unknown text passes through."""
+    """Rewrite a loosely worded action as the canonical one; unknown text passes through."""
     action = " ".join(text.lower().split()).rstrip(" .!")
     action = re.sub(r"\b(?:(?:the|a|an) )+(?=[a-z]+ \d)", "", action)
     for pattern, command in _LOOSE:
@@ -83,64 +83,62 @@ def read_action(text: str) -> str:
 
 
 class AlfworldGame(LiveGame):
-    """One game, speaking the paper's wording; its state is plain data."""
+    """One game in the paper's wording; its state is plain data."""
 
     def __init__(self) -> None:
         self._engine = GameEngine()
 
     def reset(self, task: Task) -> str:
-        """Load the task's game file and start it."""
         self._engine.load(task["source"])
         self._state = self._engine.reset()
         return to_agent(self._state.feedback)
 
     def step(self, action: str) -> Outcome:
-        """Play one action, which only a win ends; the state goes with what it led to."""
+        """Take one action; only a win ends the game."""
         command = to_game(action, self._engine.game.release.dialect)
         self._state = state = self._engine.step(command)
         observation = to_agent(state.feedback)
-        snapshot = {**self._engine.snapshot(), "said": _mark(observation)}
+        snapshot = {**self._engine.snapshot(), "said": _digest(observation)}
         return Outcome(observation, state.done, state.won, float(state.won), state=snapshot)
 
     def facts(self) -> Any:
-        """TextWorld's true facts, for tests and metrics."""
+        """The facts that TextWorld holds true, for tests and metrics only."""
         return self._engine.facts()
 
     def admissible(self) -> tuple[str, ...]:
-        """TextWorld's own list of valid commands, for tests only."""
+        """TextWorld's list of valid commands, for tests only."""
         return self._state.admissible_commands
 
     def commands(self) -> list[str]:
-        """The same list in the agent's wording, for runs that show it."""
+        """The valid commands in the agent's wording, for runs that show them."""
         return [read_action(command) for command in self._state.admissible_commands]
 
     def close(self) -> None:
-        """Let go of the game."""
         self._engine.close()
 
     def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
-        """Load the task's game file and go where the state was taken."""
-        if state["said"] != _mark(observation):
+        """Load the task's game file and restore the state."""
+        if state["said"] != _digest(observation):
             raise EnvironmentFault(
-                f"{task['id']}: the episode's state was not taken after {observation!r}, where its "
-                "record ends"
+                f"{task['id']}: the saved state does not belong to the last recorded observation, "
+                f"{observation!r}; run the episode again"
             )
         self._engine.load(task["source"])
         self._state = self._engine.restore(state)
 
     def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
-        """The preconditions of actions, for audits only."""
+        """The preconditions of each action and whether they hold, for audits only."""
         game = self._engine.game
         commands = [to_game(action, game.release.dialect) for action in actions]
         return truth.preconditions(commands, game, self._engine.facts())
 
 
-def _mark(text: str) -> str:
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Alfworld(Environment):
-    """The household world: six task types, one hand, silent failures, as the defaults have it."""
+    """The household environment: six task types, one hand, rejected actions change nothing."""
 
     name = "alfworld"
     rules = SHIPPED / "rules" / "alfworld"
@@ -151,10 +149,10 @@ class Alfworld(Environment):
     packages = ("alfworld",)
     max_live = None
     lists_actions = True
-    states_decide = False  # whether a thing is hot, cool or clean is no precondition of anything
+    states_decide = False  # no action has hot, cool or clean as a precondition
     nowhere = "middle of the room"
 
-    # The pieces of this folder under the base class's names.
+    # The functions of this folder, under the names of the base class.
     parse_goal = staticmethod(goals.parse_goal)
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
@@ -167,40 +165,36 @@ class Alfworld(Environment):
     true_belief = staticmethod(truth.true_belief)
 
     def goal_types(self) -> list[str]:
-        """The six official task types."""
         return goals.GOAL_TYPES
 
     def type_label(self, goal_type: str) -> str:
-        """The long official names without what they all share."""
+        """The official name without the prefix and suffix that most types share."""
         if goal_type.endswith("_in_recep"):
             goal_type = goal_type.removeprefix("pick_").removesuffix("_in_recep")
         return super().type_label(goal_type)
 
     def command_verbs(self) -> list[str]:
-        """Those that the engine's grammar has."""
         return sorted({command.split()[0] for command in COMMANDS})
 
     def command_templates(self) -> list[str]:
-        """All of them: a belief can speak about each."""
         return list(COMMANDS)
 
     def splits(self) -> list[str]:
-        """Generated homes first: they are there without any download."""
+        # Generated homes first: they need no download.
         return [*reversed(GENERATED), *OFFICIAL]
 
     def wording(self, split: str) -> str:
-        """Always the paper's; what the game files themselves say is told beside it."""
+        """The paper's wording, and beside it the wording of the game files."""
         dialect = GameFile(Path(list_tasks(split, 1)[0]["source"])).release.dialect
         return f"the paper's (put X in/on Y, no arrival lines), from games that say {dialect}"
 
     def open_game(self) -> LiveGame:
-        """A fresh engine."""
         return AlfworldGame()
 
     def demands(
         self, game: LiveGame, actions: Sequence[str]
     ) -> list[dict[str, bool] | None] | None:
-        """The preconditions of alfworld's PDDL domain."""
+        """The preconditions in alfworld's PDDL domain, each with whether it holds."""
         return game.demands(actions) if isinstance(game, AlfworldGame) else None
 
 

@@ -1,8 +1,8 @@
-"""What the alfworld package itself ships: the game's rules, its grammar and its limits.
+"""Reads the game's rules, its grammar and its limits from the installed alfworld package.
 
-Generated homes must obey exactly the rules of the official games, so those rules are read from
-the installed package instead of being copied here. Only light modules of it are imported: the
-two used below take a few milliseconds, while the package's own environment module takes seconds.
+Generated homes must obey exactly the rules of the official games, so nothing is copied here. Only
+two light modules of the package are imported, in a few milliseconds; its environment module would
+take seconds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def containers() -> frozenset[str]:
 
 
 def goal_condition(task_type: str, obj: str, parent: str, toggle: str) -> str:
-    """The PDDL goal of a task, closing the problem as the package's own template does."""
+    """The PDDL goal of a task, which closes the problem as the package's template does."""
     template: str = _module("gen.goal_library").gdict[task_type]["pddl"]
     return template.replace("#", "-").format(obj=obj, recep=parent, toggle=toggle)
 
@@ -101,15 +101,15 @@ def _before(text: str, marker: str) -> str:
 
 
 def _missing() -> RpmsError:
-    # With its dependencies it would bring TextWorld, which has to be compiled.
+    # --no-deps, because one dependency is TextWorld, which has to be compiled.
     return RpmsError(
-        "the alfworld package is not installed; run 'make setup', or where RPMS came from a wheel: "
-        "pip install --no-deps alfworld==0.4.2"
+        "the alfworld package is not installed; run 'make setup', or, if you installed RPMS from a "
+        "wheel, 'pip install --no-deps alfworld==0.4.2'"
     )
 
 
-def _unexpected(where: str, what: str) -> RpmsError:
+def _unexpected(file: str, marker: str) -> RpmsError:
     return RpmsError(
-        f"the installed alfworld is not the supported one ({what!r} is not in {where}); "
+        f"the installed alfworld version is not supported ({marker!r} is missing from {file}); "
         "install alfworld==0.4.2"
     )

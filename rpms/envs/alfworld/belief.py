@@ -2,7 +2,7 @@
 
 The patterns below are every sentence of the game's grammar that carries state. They are
 matched against the observation rather than the action where possible, because only the
-observation tells what really happened; a refused action changes nothing.
+observation tells what really happened; a rejected action changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GO = re.compile(r"go to (.+)$")
 _CHANGED = re.compile(
     r"You (heat|cool|clean|sliced|turn on|turn off) the (.+? \d+)(?: (?:using|with) the .+? \d+)?\."
 )
-# What a sentence of the game says of a thing, and what it takes away.
+# Verb in the game's sentence -> (state that begins, state that ends).
 _STATES = {
     "heat": ("hot", "cool"), "cool": ("cool", "hot"), "clean": ("clean", ""),
     "sliced": ("sliced", ""), "turn on": ("on", ""), "turn off": ("", "on"),
@@ -33,7 +33,7 @@ _STATES = {
 
 
 def first_belief(observation: str) -> Belief:
-    """b_0: the places named in the opening text; the agent stands at none of them."""
+    """b_0: the places named in the opening text. The agent stands at none of them."""
     belief = empty_belief()
     if match := _ROOM.search(observation):
         belief["places"] = _names(match[1])
@@ -57,13 +57,13 @@ def _move(belief: Belief, action: str, observation: str) -> None:
             belief["location"] = match[1]
             belief["reachable"] = [p for p in belief["spots"].get(match[1], []) if p != match[1]]
     elif match := _FACING.match(observation):
-        here = _names(match[1])
-        belief["spots"].update(dict.fromkeys(here, here))
-        belief["reachable"] = [place for place in here if place != belief["location"]]
+        places = _names(match[1])
+        belief["spots"].update(dict.fromkeys(places, places))
+        belief["reachable"] = [place for place in places if place != belief["location"]]
 
 
 def _see(belief: Belief, observation: str) -> None:
-    """Doors and contents. What is listed for a place replaces what was believed about it."""
+    """Read doors and contents. A listing of a place replaces the belief about that place."""
     if match := _SURFACE.search(observation):
         _contents(belief, match[1], _names(match[2]))
     if match := _OPEN.search(observation):
@@ -100,9 +100,9 @@ def _change(belief: Belief, thing: str, state: str, ended: str) -> None:
 
 
 def _not_at(belief: Belief, thing: str, place: str) -> None:
-    others = [other for other in belief["also_at"].pop(thing, []) if other != place]
-    if others:
-        belief["also_at"][thing] = others
+    places = [each for each in belief["also_at"].pop(thing, []) if each != place]
+    if places:
+        belief["also_at"][thing] = places
 
 
 def _door(belief: Belief, place: str, door: Door) -> None:
@@ -111,9 +111,9 @@ def _door(belief: Belief, place: str, door: Door) -> None:
 
 
 def _contents(belief: Belief, place: str, things: list[str]) -> None:
-    """The games list a thing in two places at once if it began in both; neither is forgotten."""
-    for gone in set(objects_at(belief, place)) - set(things):
-        del belief["last_seen"][gone]
+    """Games list a thing that starts in two places in both, so the belief keeps both."""
+    for absent in set(objects_at(belief, place)) - set(things):
+        del belief["last_seen"][absent]
     for absent in set(belief["also_at"]) - set(things):
         _not_at(belief, absent, place)
     for thing in things:
@@ -128,7 +128,7 @@ def _contents(belief: Belief, place: str, things: list[str]) -> None:
 
 
 def _reach(belief: Belief, place: str) -> None:
-    """A place acted on from here shares this spot, even if the agent never walked to it."""
+    """A place that the agent acts on shares its spot, even if it never walked there."""
     if place != belief["location"] and place not in belief["reachable"]:
         belief["reachable"].append(place)
 

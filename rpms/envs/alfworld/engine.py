@@ -1,10 +1,10 @@
 """ALFWorld's actions in plain Python.
 
-The state is the set of facts that are true. ``_possible`` says which commands a state accepts, and
-one method per action says what changes and what the game answers. Feedback, admissible commands,
-flags and facts are word for word those of stock TextWorld (``python -m tools.compare_engines``
-compares them game by game). An engine shares nothing that changes, so any number may be open, on
-any thread, and its state is plain data.
+The state is the set of true facts. ``_possible`` lists the commands that a state accepts. Each
+action is a method that changes the facts and returns the game's answer. Feedback, admissible
+commands, flags and facts are word for word those of stock TextWorld (``python -m
+tools.compare_engines`` compares them game by game). Engines share no mutable data, so any
+number may be open, on any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rpms.vocabulary.errors import EnvironmentFault
 
 Snapshot = dict[str, Any]
 _Choice = tuple[Callable[..., str], Row]
-"""An action and the things it is done to."""
+"""An action and its arguments."""
 
 _CHANGING = (
     "atlocation", "inreceptacle", "objectatlocation", "holds", "holdsany", "opened", "checked",
@@ -29,7 +29,7 @@ _CHANGING = (
 _KNIVES = ("knifetype", "butterknifetype")
 _VERBS = {"isclean": "clean", "ishot": "heat", "iscool": "cool"}
 _OPPOSITES = {"ishot": "iscool", "iscool": "ishot"}
-# The first line whose facts are all true of a thing describes it.
+# A thing is described by the first line whose facts are all true of it.
 _DESCRIPTIONS = (
     ("This is a hot and clean sliced {}.", "isclean", "ishot", "issliced"),
     ("This is a cool and clean sliced {}.", "isclean", "iscool", "issliced"),
@@ -64,7 +64,7 @@ _HELP = """Available commands:
 
 
 class Fact(NamedTuple):
-    """One true statement about the game, in the names a player sees."""
+    """One true statement about the game, in the names that the game prints."""
 
     predicate: str
     args: Row
@@ -72,7 +72,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineState:
-    """What the game says after a reset or a step."""
+    """The result of a reset or a step."""
 
     feedback: str
     admissible_commands: tuple[str, ...]
@@ -81,7 +81,7 @@ class EngineState:
 
 
 class GameEngine:
-    """One running game; ``load`` another to play that instead."""
+    """One running game; ``load`` replaces it by another."""
 
     def __init__(self) -> None:
         self._game: GameFile | None = None
@@ -89,7 +89,7 @@ class GameEngine:
 
     @property
     def game(self) -> GameFile:
-        """The loaded game as its file has it."""
+        """The loaded game file."""
         if self._game is None:
             raise EnvironmentFault("no game is loaded; call load() first")
         return self._game
@@ -111,7 +111,7 @@ class GameEngine:
         return self._observe(f"{banner}\n\n{view}\n\nYour task is to: {self.game.task}")
 
     def step(self, command: str) -> EngineState:
-        """Play one command; one that is not admissible changes nothing and says so."""
+        """Execute one command; one that is not admissible changes nothing and says so."""
         self._running()
         choice = self._choices.get(command.strip())
         if choice is None:
@@ -120,7 +120,7 @@ class GameEngine:
         return self._observe(action(*things))
 
     def facts(self) -> list[Fact]:
-        """Report everything true in the current state; for tests and metrics, never the agent."""
+        """All facts true in the current state, for tests and metrics, never for the agent."""
         self._running()
         changing = [
             Fact(name, row) for name, rows in self._changing.items() for row in sorted(rows)
@@ -128,7 +128,7 @@ class GameEngine:
         return self._static + changing
 
     def snapshot(self) -> Snapshot:
-        """The state as plain data: which game, and in which facts it differs from its start."""
+        """The state as plain data: the game's mark, and the facts that differ from its start."""
         self._running()
         added, removed = {}, {}
         for name, rows in self._changing.items():
@@ -139,9 +139,9 @@ class GameEngine:
         return {"game": self.game.mark, "added": added, "removed": removed}
 
     def restore(self, snapshot: Mapping[str, Any]) -> EngineState:
-        """Take the loaded game to where a snapshot of it was taken; nothing is played again."""
+        """Restore a snapshot of the loaded game; no action is repeated."""
         if snapshot["game"] != self.game.mark:
-            raise EnvironmentFault(f"{self.game.path}: not the game that this episode was begun in")
+            raise EnvironmentFault(f"{self.game.path}: the saved state is of another game")
         self._begin()
         for name, rows in snapshot["added"].items():
             self._changing[name].update(map(tuple, rows))
@@ -150,7 +150,6 @@ class GameEngine:
         return self._observe("")
 
     def close(self) -> None:
-        """Let go of the game."""
         self._game = self._facts = None
 
     def _begin(self) -> None:
@@ -161,7 +160,7 @@ class GameEngine:
 
     def _running(self) -> Mapping[str, Set[Row]]:
         if self._facts is None:
-            raise EnvironmentFault(f"{self.game.path}: reset() the game before playing in it")
+            raise EnvironmentFault(f"{self.game.path}: no game is running; call reset() first")
         return self._facts
 
     def _observe(self, feedback: str) -> EngineState:
@@ -170,7 +169,7 @@ class GameEngine:
         self._state = EngineState(feedback, tuple(sorted(self._choices)), won, won)
         return self._state
 
-    # What is so.
+    # Queries on the state.
 
     def _true(self, predicate: str, *args: str) -> bool:
         return args in self._running()[predicate]
@@ -188,7 +187,7 @@ class GameEngine:
         return self._first(self._running()["inreceptacle"], place)
 
     def _first(self, rows: Iterable[Row], second: str) -> list[str]:
-        """What stands first where this stands second, in the order in which the game lists it."""
+        """The first elements of the rows with this second element, in the game's order."""
         return sorted((row[0] for row in rows if row[1] == second), key=self.game.order.__getitem__)
 
     def _won(self) -> bool:
@@ -214,7 +213,7 @@ class GameEngine:
             or (self._true(goal.state, thing) and self._true(ABILITY[goal.state], thing))
         )
 
-    # What can be done.
+    # The commands that a state accepts.
 
     def _possible(self) -> dict[str, _Choice]:
         """Every command that the game accepts in this state."""
@@ -259,10 +258,10 @@ class GameEngine:
                     choices[f"{verb} {thing} with {place}"] = (self._treat, (state, thing, place))
         return choices
 
-    # What it does.
+    # The actions.
 
     def _change(self, added: Iterable[Row], removed: Iterable[Row] = ()) -> None:
-        """Make facts true, then others false; TextWorld remembers what it was told is false."""
+        """Make facts true, then others false. TextWorld also keeps the facts made false."""
         for predicate, *args in added:
             self._changing[predicate].add(tuple(args))
             self._changing[f"not_{predicate}"].discard(tuple(args))
@@ -337,7 +336,7 @@ class GameEngine:
         return f"You {_VERBS[state]} the {thing} using the {place}."
 
     def _use(self, thing: str) -> str:
-        # A lamp goes on or off, but TextWorld is told both and believes the last: never ison.
+        # The domain both adds and deletes ison; TextWorld applies the deletion last: never ison.
         self._change([("istoggled", thing)], [("ison", thing)])
         return f"You turn on the {thing}."
 
@@ -345,7 +344,7 @@ class GameEngine:
         self._change([("issliced", thing)])
         return f"You sliced the {thing} with the {knife}."
 
-    # What it looks like.
+    # The observations.
 
     def _view(self, room: Iterable[str]) -> str:
         location = self._location
@@ -353,7 +352,7 @@ class GameEngine:
         if not places:
             seen = _listed(room)
             return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
-        # A thing counts as beside a place that it was taken from, once for every such place.
+        # A thing is listed beside each place that it was taken from, once for each.
         things = [
             thing
             for thing in self._first(self._running()["objectatlocation"], location)
@@ -375,5 +374,5 @@ def _listed(things: Iterable[str]) -> str:
 
 
 def _joined(words: list[str]) -> str:
-    """Words as TextWorld enumerates them, with a comma also before the ``and`` of two."""
+    """Join words as TextWorld does, with a comma also before the ``and`` of two."""
     return ", and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

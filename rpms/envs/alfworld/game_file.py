@@ -1,11 +1,11 @@
-"""One ALFWorld game file: a home, a goal and a task sentence, in one of the known releases.
+"""One ALFWorld game file: a home, a goal and a task sentence, in one of the supported releases.
 
 A game file carries its rules (a PDDL domain), its texts (a grammar) and its home (a PDDL problem).
 All official games share the rules and the texts of one of two releases of alfworld, and generated
-homes take theirs from the installed package. The engine knows those rules and texts by heart, so a
-file with any other is refused, and so is a home that uses them in a way the engine does not know.
+homes take theirs from the installed package. The engine implements exactly those rules and texts,
+so a file with any other is an error, and so is a home that they do not cover.
 
-Everything goes by the name that the game prints, such as ``mug 2``.
+Things have the names that the game prints, such as ``mug 2``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Facts = Mapping[str, frozenset[Row]]
 
 _ADVICE = "fetch or generate the game again"
 
-# The facts that a home may start with, and what they are about.
+# The facts that a home may start with, and the types of their arguments.
 PREDICATES: dict[str, Row] = {
     "atlocation": ("agent", "location"),
     "receptacleatlocation": ("receptacle", "location"),
@@ -60,19 +60,19 @@ PREDICATES: dict[str, Row] = {
     "examined": ("location",),
 }
 ABILITY = {"isclean": "cleanable", "ishot": "heatable", "iscool": "coolable"}
-"""What a thing must be to come into a state."""
+"""State -> the property that a thing needs to get into it."""
 _DEVICES = {"ishot": ("microwavetype",), "iscool": ("fridgetype",)}
 
 
 class Release(NamedTuple):
-    """In what the known rules and texts differ."""
+    """The differences between the supported rules and texts."""
 
     dialect: Dialect
     washers: Row
 
 
-# By the digests of the domain and the grammar: the official games of both wordings, then homes
-# generated with the domain and the grammar of alfworld 0.4.2.
+# Digests of the domain and the grammar -> release: first the official games of both wordings, then
+# homes generated with the domain and the grammar of alfworld 0.4.2.
 _BASINS: Row = ("sinktype", "sinkbasintype")
 _RELEASES = {
     ("5d9550c7b5ec75d9", "d7b1655f468b06ba"): Release("move", _BASINS),
@@ -92,8 +92,8 @@ _PROBLEM = re.compile(
 )
 
 
-class Goal(NamedTuple):
-    """Things of a kind in a place of a kind, or one of them held beside a lamp that is on."""
+class EngineGoal(NamedTuple):
+    """Things of a kind in a place of a kind, or a held thing beside a lamp that is on."""
 
     thing: str
     place: str = ""
@@ -103,7 +103,7 @@ class Goal(NamedTuple):
 
 
 def _shape(text: str) -> re.Pattern[str]:
-    """A goal with blanks: ``THING`` stands for a kind, and for the same kind where it recurs."""
+    """The pattern of a goal: ``THING`` matches a kind, and the same kind where it recurs."""
     pattern = re.escape(text)
     for blank in ("THING", "PLACE", "LAMP", "ABLE", "STATE"):
         pattern = pattern.replace(blank, rf"(?P<{blank.lower()}>\w+)", 1)
@@ -125,7 +125,7 @@ _TWO_PLACED = _shape(
     " (exists (?o2 - object) (and (not (= ?o1 ?o2))"
     " (objecttype ?o2 THING) (receptacletype ?r PLACE) (inreceptacle ?o2 ?r)))))))"
 )
-_HELD_IN_LIGHT = _shape(
+_IN_LIGHT = _shape(
     "(and (exists (?ot - object ?r - receptacle ?a - agent ?l - location) (and"
     " (objecttype ?ot LAMP) (toggleable ?ot) (istoggled ?ot) (receptacleatlocation ?r ?l)"
     " (atlocation ?a ?l) (inreceptacle ?ot ?r)))"
@@ -134,10 +134,10 @@ _HELD_IN_LIGHT = _shape(
 
 
 class GameFile:
-    """A game as its file has it; the engine changes nothing of it.
+    """A game as its file has it. The engine never changes it.
 
     Raises:
-        RpmsError: the file is missing, damaged, or no game that the engine can play.
+        RpmsError: the file is missing, damaged, or not a game that the engine can run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -153,7 +153,7 @@ class GameFile:
         except ValueError as error:
             raise RpmsError(f"{path}: unplayable game: {error}; skip it, or {_ADVICE}") from error
 
-    def _read_problem(self, text: str) -> Goal:
+    def _read_problem(self, text: str) -> EngineGoal:
         problem = _PROBLEM.fullmatch(_canonical(text))
         if problem is None:
             raise ValueError("its PDDL problem is not in alfworld's form")
@@ -163,7 +163,7 @@ class GameFile:
             args = tuple(words.split())
             if PREDICATES.get(predicate) != tuple(types.get(arg) for arg in args):
                 raise ValueError(
-                    f"its PDDL problem starts with ({predicate} {words}), which no home does"
+                    f"its PDDL problem starts with ({predicate} {words}), not an ALFWorld fact"
                 )
             rows[predicate].add(args)
         ids = sorted({arg for group in rows.values() for row in group for arg in row})
@@ -187,7 +187,7 @@ class GameFile:
         return _read_goal(problem[3])
 
     def _single(self, predicate: str) -> dict[str, str]:
-        """A predicate that gives everything one value, in the order in which a game lists it."""
+        """The values of a predicate that gives each thing one value, in the game's order."""
         rows = sorted(self.start[predicate], key=lambda row: self.order[row[0]])
         values = {row[0]: row[1] for row in rows}
         if len(values) < len(rows):
@@ -195,7 +195,6 @@ class GameFile:
         return values
 
     def accepts(self, place: str, thing: str) -> bool:
-        """Whether a place can contain things of this kind."""
         kinds = self.kinds.get(place, ""), self.kinds.get(thing, "")
         return kinds in self.start["cancontain"]
 
@@ -207,25 +206,22 @@ class GameFile:
     # whose goal is such a fact is not playable, and no such fact is reported as made false.
 
     def can_be_held(self, thing: str) -> bool:
-        """Whether somebody could ever hold a thing."""
         return (thing,) in self.start["pickupable"] and any(
             (thing, place) in self.start["inreceptacle"] for place in self.locations
         )
 
     def can_be_in(self, thing: str, place: str) -> bool:
-        """Whether a thing could ever be in a place."""
         return (thing, place) in self.start["inreceptacle"] or (
             place in self.locations and self.can_be_held(thing) and self.accepts(place, thing)
         )
 
     def can_be_at(self, thing: str, location: str) -> bool:
-        """Whether a thing that can be held could ever be put down at a location."""
+        """True if a thing that can be held could ever be put down at a location."""
         return (thing, location) in self.start["objectatlocation"] or any(
             self.accepts(place, thing) for place in self.places.get(location, ())
         )
 
     def can_become(self, thing: str, state: str) -> bool:
-        """Whether a thing could ever be clean, hot or cool."""
         return (thing,) in self.start[state] or (
             (thing,) in self.start[ABILITY[state]]
             and self.can_be_held(thing)
@@ -245,7 +241,7 @@ class GameFile:
         if goal.state:
             able = self.start[ABILITY[goal.state]]
             things = [t for t in things if (t,) in able and self.can_become(t, goal.state)]
-        # The planner does not see that two things have to be different: one in reach is enough.
+        # The planner ignores that two things have to be different: one is enough.
         return any(
             self.can_be_in(thing, place)
             for place, kind in self.kinds.items()
@@ -255,7 +251,7 @@ class GameFile:
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any], str]:
-    """The file's contents, and a mark by which the same contents can be told again."""
+    """The file's contents, and a digest that identifies them."""
     try:
         content = path.read_bytes()
         data = json.loads(content.decode("utf-8"))
@@ -287,7 +283,7 @@ def _domain_digest(domain: str) -> str:
 
 
 def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
-    """The release that a game's rules and texts are of, and its task sentence."""
+    """The release of a game's rules and texts, and its task sentence."""
     rules = _domain_digest(domain)
     if rules not in {digest for digest, _ in _RELEASES}:
         raise ValueError("its rules (PDDL domain) are not those of a known release of alfworld")
@@ -299,7 +295,7 @@ def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
 
 
 def _typed(words: list[str]) -> dict[str, str]:
-    """Names followed by ``- type``."""
+    """Parse names that are followed by ``- type``."""
     types: dict[str, str] = {}
     waiting: list[str] = []
     rest = iter(words)
@@ -313,16 +309,16 @@ def _typed(words: list[str]) -> dict[str, str]:
     return types
 
 
-def _read_goal(text: str) -> Goal:
+def _read_goal(text: str) -> EngineGoal:
     if match := _PLACED.fullmatch(text):
-        return Goal(match["thing"], match["place"])
+        return EngineGoal(match["thing"], match["place"])
     if match := _TWO_PLACED.fullmatch(text):
-        return Goal(match["thing"], match["place"], number=2)
-    if match := _HELD_IN_LIGHT.fullmatch(text):
-        return Goal(match["thing"], lamp=match["lamp"])
+        return EngineGoal(match["thing"], match["place"], number=2)
+    if match := _IN_LIGHT.fullmatch(text):
+        return EngineGoal(match["thing"], lamp=match["lamp"])
     match = _CHANGED.fullmatch(text)
     if match and ABILITY.get(match["state"]) == match["able"]:
-        return Goal(match["thing"], match["place"], state=match["state"])
+        return EngineGoal(match["thing"], match["place"], state=match["state"])
     raise ValueError("its PDDL goal is none of the six that ALFWorld has")
 
 
@@ -333,7 +329,7 @@ def display_names(ids: Iterable[str]) -> dict[str, str]:
     """The names a game prints, such as ``mug 2``, for the ids of one problem.
 
     Instances are numbered from the last id in alphabetical order to the first, as alfworld does;
-    where it writes no number, it still writes the blank.
+    without a number, it still writes the space.
     """
     kinds = {}
     for thing in sorted(thing_id.lower() for thing_id in ids):

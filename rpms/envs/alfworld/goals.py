@@ -1,4 +1,4 @@
-"""Goals of ALFWorld: the six task types read from the sentence, and the way through them."""
+"""Goals of ALFWorld: parses the six task types and follows the sub-goals of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LOOK = "look_at_obj_in_light"
 PLACE = "pick_and_place_simple"
 TWO = "pick_two_obj_and_place"
 
-# State adjective -> (goal type, verb that brings it about).
+# State adjective -> (goal type, verb that causes the state).
 TRANSFORMS = {
     "clean": ("pick_clean_then_place_in_recep", "clean"),
     "hot": ("pick_heat_then_place_in_recep", "heat"),
     "cool": ("pick_cool_then_place_in_recep", "cool"),
 }
 GOAL_TYPES = [PLACE, LOOK, *(kind for kind, _ in TRANSFORMS.values()), TWO]
-# Also by the verb, and by the other word for cool.
+# Words of a task sentence -> state.
 _STATES = {**{verb: state for state, (_, verb) in TRANSFORMS.items()}, "hot": "hot", "cold": "cool"}
 
 _IN = r"(?:in/on|in|on|into|onto|to)"
@@ -41,7 +41,7 @@ _TEMPLATES: list[tuple[str, re.Pattern[str]]] = [
 
 
 def parse_goal(sentence: str) -> GoalSpec:
-    """Template parsing of the task sentence; a sentence of no known shape is an error."""
+    """Parse the task sentence by templates; raise an error when none matches."""
     text = " ".join(sentence.lower().split()).rstrip(" .")
     text = text.removeprefix("your task is to: ")
     for kind, pattern in _TEMPLATES:
@@ -71,18 +71,18 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     placed = _placed(goal, belief, ready)
     stages = _stages(goal)
     done = min(len(placed), goal["count"]) * stages
-    name, words, about, reached = _pointer(goal, belief, ready, placed)
+    name, words, target, reached = _pointer(goal, belief, ready, placed)
     progress = min(100, 100 * (done + reached) // (stages * goal["count"]))
-    return SubGoal(name=name, target=words.format(**about), progress=progress, about=about)
+    return SubGoal(name=name, target=words.format(**target), progress=progress, about=target)
 
 
 def _stages(goal: GoalSpec) -> int:
-    """Find, take, (transform or use the lamp), place: how many steps of procedure per object."""
+    """The number of steps per object: find, take, (transform or use the lamp), place."""
     return 3 if goal["type"] in (PLACE, TWO, LOOK) else 4
 
 
 def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
-    """Objects already where they belong; two of them count only in one and the same place."""
+    """The objects already in place. Two of them count only if they are in the same place."""
     by_place: dict[str, list[str]] = {}
     for thing, where in belief["last_seen"].items():
         if (
@@ -95,31 +95,31 @@ def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
     return max(by_place.values(), key=len, default=[])
 
 
-def _named(kind: str, belief: Belief) -> str:
-    """A place of a kind by a name that can be gone to: at hand, else the lowest number."""
-    here = [belief["location"] or "", *belief["reachable"]]
-    known = [*here, *sorted(belief["places"], key=in_order)]
-    return next((name for name in known if kind_of(name) == kind), kind)
+def _place_of(kind: str, belief: Belief) -> str:
+    """Name a place of a kind: one within reach, else the one with the lowest number."""
+    reachable = [belief["location"] or "", *belief["reachable"]]
+    names = [*reachable, *sorted(belief["places"], key=in_order)]
+    return next((name for name in names if kind_of(name) == kind), kind)
 
 
 def _pointer(
     goal: GoalSpec, belief: Belief, ready: set[str], placed: list[str]
 ) -> tuple[str, str, Target, int]:
-    """The name of the sub-goal, how it is said, what it is about, and the step of the procedure."""
+    """The sub-goal's name, its sentence, its target, and the number of steps already done."""
     held = belief["holding"][0] if belief["holding"] else None
     if held and kind_of(held) == goal["object"]:
         if goal["type"] == LOOK:
             lamps = [t for t in belief["last_seen"] if kind_of(t) == goal["destination"]]
             if lamps:
-                about = Target(object=lamps[0], place=belief["last_seen"][lamps[0]])
-                return "use_lamp", "{object} at {place}", about, 2
+                target = Target(object=lamps[0], place=belief["last_seen"][lamps[0]])
+                return "use_lamp", "{object} at {place}", target, 2
             return "find_lamp", "{object}", Target(object=goal["destination"]), 2
         if goal["state"] and held not in ready:
             name = f"{TRANSFORMS[goal['state']][1]}_object"
             return name, "{object}", Target(object=held), 2
-        where = belief["last_seen"][placed[0]] if placed else _named(goal["destination"], belief)
-        about = Target(object=held, place=where)
-        return "place_object", "{object} in/on {place}", about, _stages(goal) - 1
+        where = belief["last_seen"][placed[0]] if placed else _place_of(goal["destination"], belief)
+        target = Target(object=held, place=where)
+        return "place_object", "{object} in/on {place}", target, _stages(goal) - 1
     if held:
         return "free_hand", "put down {object}", Target(object=held), 0
     for thing, where in belief["last_seen"].items():

@@ -1,9 +1,8 @@
-"""Homes: furnished from a seed, and written as a game with the plan that solves it.
+"""Generates homes from a seed and writes each as a game with the plan that solves it.
 
 Every draw comes from one seed, so a home is the same on every machine. The templates and the
-likelihoods are data (``homes.yaml``); nothing here copies the layout of an existing game. What is
-written follows the official game files fact by fact, so that the engine and everything that reads
-its facts cannot tell a generated game from a downloaded one.
+likelihoods are data (``homes.yaml``); no layout of an existing game is copied. The files follow the
+official game files fact by fact, so the engine and its readers treat both alike.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ Position = tuple[int, int, int]
 
 # Unit steps of the four headings, in the order in which location ids number them.
 _HEADINGS = ((0, 1), (1, 0), (0, -1), (-1, 0))
-# Named by the domain itself, so they must exist even in rooms that have none of them.
+# The domain names these types, so they must exist even in rooms that have none of them.
 _DOMAIN_OBJECTS = ("ButterKnife", "Knife")
 _DOMAIN_RECEPTACLES = ("Fridge", "Microwave", "SinkBasin")
-# Written as predicates in lower case.
+# A game file has these as predicates in lower case.
 _TRAITS = ("Cleanable", "Heatable", "Coolable", "Toggleable", "Sliceable")
 _CHANGES = {"SinkBasin": "clean", "Microwave": "heat", "Fridge": "cool"}
 
 
 class Receptacle(NamedTuple):
-    """A place that holds things; ``spot`` is where one stands to use it."""
+    """A place that holds things; the agent stands at ``spot`` to use it."""
 
     kind: str
     id: str
@@ -48,7 +47,7 @@ class Receptacle(NamedTuple):
 
 
 class Item(NamedTuple):
-    """Anything that is not a receptacle; what stands on the floor is ``inside`` nothing."""
+    """A thing that is not a receptacle; ``inside`` is None for things on the floor."""
 
     kind: str
     id: str
@@ -57,8 +56,8 @@ class Item(NamedTuple):
     portable: bool
 
 
-class Goal(NamedTuple):
-    """What the home is asked for; ``parent`` and ``toggle`` are empty where not needed."""
+class HomeGoal(NamedTuple):
+    """The goal of a generated home; ``parent`` and ``toggle`` are empty where not needed."""
 
     task_type: str
     wording: int
@@ -69,28 +68,27 @@ class Goal(NamedTuple):
 
 
 class Home(NamedTuple):
-    """One furnished room with a goal that does not hold yet."""
+    """One furnished room with a goal that is not yet reached."""
 
     room: str
     receptacles: tuple[Receptacle, ...]
     items: tuple[Item, ...]
     start: str
-    goal: Goal
+    goal: HomeGoal
     layout: str
 
 
 class Draws:
     """Random choices built on ``random()`` alone.
 
-    It is the only method whose sequence Python promises to keep between versions, and whole
-    games must stay the same byte for byte.
+    Python guarantees the sequence of no other method between versions, and games must stay the
+    same byte for byte.
     """
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random
 
     def chance(self, likelihood: float) -> bool:
-        """True with the given likelihood."""
         return self._random() < likelihood
 
     def between(self, low: int, high: int) -> int:
@@ -111,7 +109,6 @@ class Draws:
         return list(weights)[-1]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:
-        """The options in random order."""
         order = sorted(range(len(options)), key=lambda _: self._random())
         return [options[place] for place in order]
 
@@ -124,7 +121,7 @@ def data() -> dict[str, Any]:
 
 
 def data_text() -> str:
-    """The data file as it stands, so that a cache can tell when it was edited."""
+    """The text of the data file; the cache takes its digest to detect an edit."""
     return (resources.files(__package__) / "homes.yaml").read_text(encoding="utf-8")
 
 
@@ -163,9 +160,9 @@ def draw_home(seed: str, task_type: str, wording: int, side: int) -> Home:
 
 def _draw_groups(draws: Draws, template: Mapping[str, Any]) -> list[list[Unit]]:
     """Choose the receptacles of a room and which of them are reached from the same spot."""
-    fewest, most = template["size"]
+    low_count, high_count = template["size"]
     kinds: list[str] = []
-    while not fewest <= len(kinds) <= most:
+    while not low_count <= len(kinds) <= high_count:
         kinds = []
         for kind, (likelihood, low, high) in template["receptacles"].items():
             if draws.chance(likelihood):
@@ -189,7 +186,7 @@ def _draw_groups(draws: Draws, template: Mapping[str, Any]) -> list[list[Unit]]:
 
 
 def _fingerprint(groups: Sequence[Sequence[Unit]]) -> str:
-    """A layout without its coordinates: what there is, what opens and what stands together."""
+    """A layout without coordinates: the furniture, what opens, and what stands together."""
     names = ["+".join(sorted(k + ("*" if opens else "") for k, opens in g)) for g in groups]
     return " ".join(sorted(names))
 
@@ -200,8 +197,8 @@ def _draw_goal(
     receptacles: Sequence[Receptacle],
     task_type: str,
     wording: int,
-) -> Goal:
-    """Choose something that can be done in this room and is not done yet."""
+) -> HomeGoal:
+    """Choose a goal that can be reached in this room and is not reached yet."""
     task = data()["tasks"][task_type]
     present = sorted({place.kind for place in receptacles})
     usable = {kind: likelihood for kind, (likelihood, _) in template["objects"].items()}
@@ -212,7 +209,7 @@ def _draw_goal(
             if any(stand in present for stand in stands)
         ]
         usable = {k: w for k, w in usable.items() if _holders(k, present)}
-        return Goal(task_type, wording, draws.weighted(usable), toggle=draws.pick(lamps))
+        return HomeGoal(task_type, wording, draws.weighted(usable), toggle=draws.pick(lamps))
     changed_by: str = task.get("changed_by", "")
     if changed_by:
         usable = {k: w for k, w in usable.items() if k in package.with_trait(task["needs"])}
@@ -223,12 +220,12 @@ def _draw_goal(
         weights = {
             place: data()["targets"].get(place, 1.0) for place in holders if place not in avoided
         }
-        # Two kinds of place at least: one to find the object in, another to bring it to.
+        # At least two kinds of place: one to find the object in, another to bring it to.
         if weights and len(holders) > 1:
             targets[kind] = weights
     obj = draws.weighted({kind: usable[kind] for kind in targets})
     parent = draws.weighted(targets[obj])
-    return Goal(task_type, wording, obj, parent=parent, changed_by=changed_by)
+    return HomeGoal(task_type, wording, obj, parent=parent, changed_by=changed_by)
 
 
 def _holders(obj: str, receptacle_kinds: Sequence[str]) -> list[str]:
@@ -236,7 +233,7 @@ def _holders(obj: str, receptacle_kinds: Sequence[str]) -> list[str]:
 
 
 class _Builder:
-    """Gives everything a position and an id of its own, in the form the official games use."""
+    """Gives everything a position and a unique id, in the form of the official games."""
 
     def __init__(self, draws: Draws, template: Mapping[str, Any]) -> None:
         self.draws = draws
@@ -267,10 +264,10 @@ class _Builder:
                 position, name = self._place(kind, around, 12)
                 self.receptacles.append(Receptacle(kind, name, spot, opens, position))
 
-    def furnish(self, goal: Goal) -> None:
-        """Lay out the objects, the lamps and the fixtures, leaving the goal still to be done."""
-        for kind, (likelihood, most) in self.template["objects"].items():
-            count = self.draws.between(1, most)
+    def furnish(self, goal: HomeGoal) -> None:
+        """Place the objects, the lamps and the fixtures so that the goal is not yet reached."""
+        for kind, (likelihood, limit) in self.template["objects"].items():
+            count = self.draws.between(1, limit)
             if not self.draws.chance(likelihood):
                 count = 0
             if kind == goal.object:
@@ -284,8 +281,8 @@ class _Builder:
             if self.draws.chance(likelihood):
                 self._fix(kind, stands)
 
-    def _lay(self, kind: str, goal: Goal) -> None:
-        """Put one object where such a thing is found, or now and then where it is not."""
+    def _lay(self, kind: str, goal: HomeGoal) -> None:
+        """Put one object where such things are usually found, and now and then elsewhere."""
         fits = [place for place in self.receptacles if kind in package.can_hold(place.kind)]
         if kind == goal.object and goal.parent and not goal.changed_by:
             fits = [place for place in fits if place.kind != goal.parent]
@@ -322,7 +319,7 @@ class _Builder:
         self.items.append(Item(kind, name, inside.spot, inside, portable))
 
     def _place(self, kind: str, around: Position, spread: int) -> tuple[Position, str]:
-        """A position near another whose id is not taken yet."""
+        """A position near another, with an id that is still free."""
         while True:
             x = around[0] + self.draws.between(-spread, spread)
             z = around[2] + self.draws.between(-spread, spread)
@@ -336,7 +333,7 @@ class _Builder:
 def _thing_id(kind: str, position: Position) -> str:
     """An id such as ``Mug|+00.38|+00.90|-01.20``, spelt the way PDDL files need it.
 
-    Basins carry the name of the whole fitting, which is how the game tells one from the other.
+    The id of a basin begins with the name of the whole fitting, as in the official games.
     """
     parts = [
         f"{'_minus_' if value < 0 else '_plus_'}{abs(value) // 100:02}_dot_{abs(value) % 100:02}"
@@ -402,9 +399,9 @@ def problem(home: Home, name: str) -> str:
 
 
 def walkthrough(home: Home, dialect: package.Dialect) -> list[str]:
-    """The commands that win, built from the home instead of being searched by a planner.
+    """The commands that reach the goal, derived from the home without a planner.
 
-    What the goal names is fetched, changed if asked, and brought where it belongs.
+    They fetch the object, change it if the goal says so, and bring it to its place.
     """
     walk, goal = _Walk(home), home.goal
     things = [item for item in home.items if item.kind == goal.object]
@@ -431,7 +428,7 @@ def walkthrough(home: Home, dialect: package.Dialect) -> list[str]:
 
 
 class _Walk:
-    """Writes a plan down while keeping track of where the agent is and what is open."""
+    """Collects the commands of a plan and tracks where the agent is and what is open."""
 
     def __init__(self, home: Home) -> None:
         ids = [*(item.id for item in home.items), *(place.id for place in home.receptacles)]
@@ -458,5 +455,5 @@ class _Walk:
 
 def _holder(item: Item) -> Receptacle:
     if item.inside is None:
-        raise ValueError(f"{item.id} is on the floor, where nothing can be done with it")
+        raise ValueError(f"{item.id} is on the floor, so no command can reach it")
     return item.inside

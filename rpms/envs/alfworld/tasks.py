@@ -1,7 +1,7 @@
 """Task lists: official splits from disk, generated homes from the cache.
 
-A generated game is a new room, furnished from a seed and played by the same engine as the official
-ones. Two splits that never share a layout stand in for the official seen and unseen ones.
+A generated game is a new room, furnished from a seed and run by the same engine as the official
+games. Two splits that never share a layout correspond to the official seen and unseen splits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OFFICIAL = ("train", "valid_train", "valid_seen", "valid_unseen")
 DEFAULT_COUNT = 60
 
 GENERATOR = "1"
-"""Raised when the code draws different homes from the same data."""
+"""Version of the generator. Raise it when the code draws different homes from the same data."""
 
 _TASK = re.compile(r"Your task is to: ([^\"\\]+?)\s*[\"\\]")
 # Official scenes end at 430, so a number from here on always means a generated home.
@@ -43,8 +43,8 @@ _FIRST_HOME = 500
 
 
 @dataclass(frozen=True)
-class Game:
-    """One generated game, ready to be written: its two files and what a test wants to know."""
+class GeneratedGame:
+    """One generated game, ready to be written: the text of its two files and its properties."""
 
     split: Split
     index: int
@@ -57,8 +57,8 @@ class Game:
     trajectory_file: str
 
 
-def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Game:
-    """The game with a given number of a split: always the same, on every machine.
+def sample_home(split: Split, index: int, dialect: Dialect = "move") -> GeneratedGame:
+    """Generate a game of a split by its number, the same on every machine.
 
     Goal types take turns, so any six consecutive games hold all six, and the two wordings of a
     type alternate. The dialect changes the words of the game, never the home.
@@ -91,7 +91,7 @@ def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Game:
         "scene": {"floor_plan": f"Generated{home.room}{number}", "scene_num": number},
     }
     target = goal.parent or goal.toggle
-    return Game(
+    return GeneratedGame(
         split=split,
         index=index,
         task_type=task_type,
@@ -107,22 +107,22 @@ def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Game:
 def ensure_games(
     split: Split, count: int = DEFAULT_COUNT, dialect: Dialect = "move", root: Path | None = None
 ) -> list[Path]:
-    """Make sure the first games of a split are on disk; their game files, in order.
+    """Make sure the first games of a split are on disk; return their game files in order.
 
-    Every file is compared with what the generator says and only written when it differs, so a
-    damaged or outdated cache repairs itself and a second call changes nothing. Writes are
-    atomic: several processes may do this at once. ``root`` is laid out like ``$ALFWORLD_DATA``.
+    A file is written only if it differs from the generator's text, so a damaged or outdated cache
+    repairs itself. Writes are atomic: several processes may do this at once. ``root`` is laid out
+    like ``$ALFWORLD_DATA``.
     """
     folder = root if root is not None else games_root(dialect)
     return [write_game(sample_home(split, index, dialect), folder) for index in range(count)]
 
 
-def write_game(game: Game, root: Path) -> Path:
-    """Write one game below a folder laid out like ``$ALFWORLD_DATA``; the path of its game file."""
+def write_game(game: GeneratedGame, root: Path) -> Path:
+    """Write one game below a folder laid out like ``$ALFWORLD_DATA``; return its game file."""
     folder = root / "json_2.1.1" / game.split / game.folder
     path = folder / "game.tw-pddl"
     try:
-        # The game file comes last: whoever finds it finds the other one too.
+        # The game file comes last: a process that finds it also finds the other one.
         for file, text in (
             (folder / "traj_data.json", game.trajectory_file),
             (path, game.game_file),
@@ -138,14 +138,14 @@ def write_game(game: Game, root: Path) -> Path:
 
 
 def games_root(dialect: Dialect) -> Path:
-    """Where generated games are kept; another generator, data or alfworld gets another folder."""
+    """The folder of generated games, one per version of generator, data and alfworld."""
     sources = (homes.data_text(), package.domain(dialect), package.grammar(dialect))
     digest = hashlib.sha256("\0".join(sources).encode()).hexdigest()[:8]
     return cache_dir() / "generated" / f"{GENERATOR}-{digest}" / dialect
 
 
 def data_root() -> Path:
-    """The folder that holds ``json_2.1.1``, found the way alfworld itself finds it."""
+    """The folder that holds ``json_2.1.1``, located as alfworld locates it."""
     return path_variable("ALFWORLD_DATA", "~/.cache/alfworld")
 
 
@@ -172,25 +172,25 @@ def list_tasks(split: str, count: int | None = None) -> list[Task]:
 
 
 def split_types(split: str) -> list[str]:
-    """The goal types of a split; no game is generated or opened for it."""
+    """The goal types of a split, without generating or opening a game."""
     if split in GENERATED:
         return list(homes.data()["tasks"])
-    return list(dict.fromkeys(_named_type(file) for file in _official(split)))
+    return list(dict.fromkeys(_goal_type(file) for file in _official(split)))
 
 
-def _named_type(file: Path) -> str:
-    """The goal type, with which the name of a game's folder begins."""
+def _goal_type(file: Path) -> str:
+    # The name of a game's folder begins with it.
     return file.parent.parent.name.split("-")[0]
 
 
 def _official(split: str) -> list[Path]:
     if split not in OFFICIAL:
-        known = ", ".join((*GENERATED, *OFFICIAL))
-        raise RpmsError(f"unknown ALFWorld split '{split}'; known splits: {known}")
+        splits = ", ".join((*GENERATED, *OFFICIAL))
+        raise RpmsError(f"unknown ALFWorld split '{split}'; known splits: {splits}")
     folder = data_root() / "json_2.1.1" / split
     files = sorted(folder.glob("*/*/game.tw-pddl")) if is_folder(folder) else []
-    # alfworld itself leaves out movable receptacles and sliced objects; so do we.
-    files = [file for file in files if _named_type(file) in GOAL_TYPES]
+    # alfworld leaves out movable receptacles and sliced objects; so do we.
+    files = [file for file in files if _goal_type(file) in GOAL_TYPES]
     files = [file for file in files if "Sliced" not in file.parent.parent.name]
     if not files:
         raise RpmsError(
@@ -202,7 +202,6 @@ def _official(split: str) -> list[Path]:
 
 
 def read_game(file: Path) -> dict[str, Any]:
-    """The game file as a dictionary; a damaged one is named with what is wrong with it."""
     try:
         data = parse_json(read_bytes(file), str(file))
     except RpmsError as error:

@@ -1,8 +1,8 @@
-"""What is truly so in a game, and what its own rules demand of a command.
+"""The true state of a game, and the preconditions of its commands.
 
-For tests, metrics and audits only. Nothing the agent reads may come from here.
+For tests, metrics and audits only. Nothing the agent reads may come from this module.
 
-How our predicates and the PDDL's correspond:
+Our predicates correspond to the PDDL's as follows:
 
 =========================  ==================================================================
 ours                       PDDL
@@ -19,9 +19,9 @@ state(x, s)                ishot, iscool, isclean, issliced, istoggled (hot, coo
 affordances                pickupable, heatable, ..., or the types an action names
 =========================  ==================================================================
 
-``true_belief`` carries that out: a belief in which everything is known, of which the predicates can
-be asked as of any other; an agent's belief is held against it (drift, P2). ``preconditions`` takes
-the precondition of an action apart: the truth that a manual is audited against.
+``true_belief`` builds a complete belief from the facts. The predicates evaluate on it as on any
+other belief, and an agent's belief is compared with it (belief error, P2). ``preconditions`` splits
+the precondition of an action into parts: the ground truth that a manual is audited against.
 """
 
 from __future__ import annotations
@@ -49,45 +49,47 @@ def _by_predicate(facts: Iterable[Fact]) -> Rows:
 
 
 def true_belief(facts: Iterable[Fact], named: Collection[str] = ()) -> Belief:
-    """The belief of somebody who knows everything.
+    """The complete belief about these facts.
 
-    Official games never forget where a thing was first, so it may be in several places at once; a
-    belief has it in one: one that is ``named``, else one at hand.
+    Official games keep the first place of a thing as a fact, so a thing may be in several places
+    at once. A belief has it in one of them: a ``named`` one, else one within reach.
     """
-    return _knowing(_by_predicate(facts), named)
+    return _complete_belief(_by_predicate(facts), named)
 
 
-def _knowing(rows: Rows, named: Collection[str] = ()) -> Belief:
+def _complete_belief(rows: Rows, preferred: Collection[str] = ()) -> Belief:
     belief = empty_belief()
     spots = {row[0]: row[1] for row in sorted(rows.get("receptacleatlocation", ()))}
-    stands = {spot for _, spot in rows.get("atlocation", ())}
-    here = [place for place, spot in spots.items() if spot in stands]
+    agent_spots = {spot for _, spot in rows.get("atlocation", ())}
+    reachable = [place for place, spot in spots.items() if spot in agent_spots]
     belief["places"] = belief["searched"] = list(spots)
-    belief["location"], belief["reachable"] = (here[0], here[1:]) if here else (None, [])
+    belief["location"], belief["reachable"] = (
+        (reachable[0], reachable[1:]) if reachable else (None, [])
+    )
     for place, spot in spots.items():
-        belief["spots"][place] = [other for other, where in spots.items() if where == spot]
+        belief["spots"][place] = [each for each in spots if spots[each] == spot]
     belief["holding"] = sorted(thing for _, thing in rows.get("holds", ()))
     for (place,) in sorted(rows.get("openable", ())):
         belief["containers"][place] = "open" if (place,) in rows.get("opened", ()) else "closed"
-    lies = sorted(
+    contents = sorted(
         rows.get("inreceptacle", ()),
-        key=lambda row: (row[1] in named, spots.get(row[1]) in stands, row),
+        key=lambda row: (row[1] in preferred, spots.get(row[1]) in agent_spots, row),
     )
-    belief["last_seen"] = {row[0]: row[1] for row in lies}  # the last one stands
+    belief["last_seen"] = {row[0]: row[1] for row in contents}  # the last row wins
     for predicate, state in _STATES.items():
         for (thing,) in sorted(rows.get(predicate, ())):
-            others = belief["flags"].get(thing)
-            belief["flags"][thing] = f"{others}, {state}" if others else state
+            states = belief["flags"].get(thing)
+            belief["flags"][thing] = f"{states}, {state}" if states else state
     return belief
 
 
 def true_state(facts: Iterable[Fact]) -> dict[str, str]:
-    """Location (every place of the spot), hand and open containers, in words."""
+    """The location (every place of the spot), the hand and the open containers, in words."""
     true = true_belief(facts)
-    here = true["spots"].get(true["location"] or "", [])
+    places = true["spots"].get(true["location"] or "", [])
     opened = [place for place, door in true["containers"].items() if door == "open"]
     return {
-        "location": ", ".join(here) or "middle of the room",
+        "location": ", ".join(places) or "middle of the room",
         "holding": ", ".join(true["holding"]) or "nothing",
         "open": ", ".join(opened) or "nothing",
     }
@@ -96,13 +98,13 @@ def true_state(facts: Iterable[Fact]) -> dict[str, str]:
 def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
     """Every statement of the belief that the true facts contradict, in words."""
     rows = _by_predicate(facts)
-    true, inside = _knowing(rows), rows.get("inreceptacle", ())
-    here = true["spots"].get(true["location"] or "", [])
+    true, inside = _complete_belief(rows), rows.get("inreceptacle", ())
+    places = true["spots"].get(true["location"] or "", [])
     wrong = []
     location = belief["location"]
-    if location not in here and not (location is None and not here):
-        wrong.append(f"location: believed {location}, truly at {here or 'no place'}")
-    wrong += [f"reachable: {p} is not at this spot" for p in belief["reachable"] if p not in here]
+    if location not in places and not (location is None and not places):
+        wrong.append(f"location: believed {location}, truly at {places or 'no place'}")
+    wrong += [f"reachable: {p} is not at this spot" for p in belief["reachable"] if p not in places]
     if set(belief["holding"]) != set(true["holding"]):
         wrong.append(f"holding: believed {belief['holding']}, truly {true['holding']}")
     wrong += [
@@ -127,19 +129,19 @@ def disagreements(belief: Belief, facts: Iterable[Fact]) -> list[str]:
 
 
 class _Literal(NamedTuple):
-    """A fact that has to be true, or (negated) must not; arguments may be ?variables."""
+    """A fact that must be true, or false if negated. Its arguments may be ?variables."""
 
     predicate: str
     args: tuple[str, ...]
     negated: bool
 
     def __str__(self) -> str:
-        """As the audit prints it."""
+        """The form that the audit prints."""
         return f"{'not ' if self.negated else ''}{self.predicate}({', '.join(self.args)})"
 
 
 class _Precondition(NamedTuple):
-    """An action's words, what it demands, and several things of which it demands one."""
+    """An action: its command, the facts it demands, and the facts of which it demands one."""
 
     action: str
     command: re.Pattern[str]
@@ -150,30 +152,30 @@ class _Precondition(NamedTuple):
 def preconditions(
     commands: Iterable[str], game: GameFile, facts: Iterable[Fact]
 ) -> list[dict[str, bool] | None]:
-    """Each part of the precondition of each command, and whether it holds now.
+    """Each part of the precondition of each command, with its truth value.
 
-    Where several actions answer to the same words, one of them must be possible as a whole. None
-    for words that no action answers to.
+    When several actions match the command, the result has a single part: at least one of them is
+    possible. The result is None when no action matches.
     """
     rows = _by_predicate(facts)
     demanded: list[dict[str, bool] | None] = []
     for command in commands:
-        ways = [
+        matches = [
             (rule.action, _parts(rule, words.groupdict(), game, rows))
             for rule in _preconditions(game.release)
             if (words := rule.command.fullmatch(command))
         ]
-        if len(ways) > 1:
-            label = " | ".join(sorted(action for action, _ in ways))
-            demanded.append({label: any(all(parts.values()) for _, parts in ways)})
+        if len(matches) > 1:
+            label = " | ".join(sorted(action for action, _ in matches))
+            demanded.append({label: any(all(parts.values()) for _, parts in matches)})
         else:
-            demanded.append(ways[0][1] if ways else None)
+            demanded.append(matches[0][1] if matches else None)
     return demanded
 
 
 @lru_cache(maxsize=4)
 def _preconditions(release: Release) -> tuple[_Precondition, ...]:
-    """The preconditions of alfworld's PDDL domain."""
+    """The preconditions in alfworld's PDDL domain."""
     at_place = "atlocation(?a, ?l) receptacleatlocation(?r, ?l)"
     accessible = "not openable(?r) opened(?r)"
     washers = [f"receptacletype(?r, {kind})" for kind in release.washers]
@@ -235,14 +237,14 @@ def _parts(
     if rule.choice:
         label = " or ".join(map(str, rule.choice))
         parts[label] = any(_holds(literal, values, rows) for literal in rule.choice)
-    # Games leave out what changes nothing, such as going where one is.
+    # Games leave out commands without effect, such as going to the current place.
     parts["it changes something"] = values.get("?lstart", "") != values.get("?lend", "?")
     return parts
 
 
-def _bind(literals: Sequence[_Literal], known: Mapping[str, str], rows: Rows) -> dict[str, str]:
-    """Values for further variables, where the facts leave only one."""
-    values = dict(known)
+def _bind(literals: Sequence[_Literal], bindings: Mapping[str, str], rows: Rows) -> dict[str, str]:
+    """Bind further variables for which the facts leave only one value."""
+    values = dict(bindings)
     for _ in literals:
         for literal in literals:
             fitting = [] if literal.negated else _fitting(literal, values, rows)

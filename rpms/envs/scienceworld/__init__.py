@@ -2,6 +2,6 @@
 
 PACKAGE = "scienceworld"
 MISSING = (
-    "the world 'scienceworld' needs the package scienceworld; in a clone: make setup; elsewhere: "
-    "pip install 'rpms[scienceworld]'"
+    "the environment 'scienceworld' needs the package scienceworld; run 'make setup' in a clone, "
+    "or pip install 'rpms[scienceworld]'"
 )

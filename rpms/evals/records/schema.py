@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     field_validator,
+    model_validator,
 )
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
@@ -245,6 +246,16 @@ class EpisodeLine(Episode):
     first_observation: str
     history: list[RecordedTurn]
     cross_trial_memory: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_keys(cls, line: Any) -> Any:
+        if not isinstance(line, dict) or "carried" not in line:  # its name in earlier versions
+            return line
+        return {
+            "cross_trial_memory" if name == "carried" else name: value
+            for name, value in line.items()
+        }
 
     def data(self) -> dict[str, Any]:
         """What is written: what was set, in the order of the fields."""

@@ -25,7 +25,7 @@ from rpms.evals.running.manifest import now
 from rpms.evals.running.plan import Job
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
-from rpms.nodes.state import EpisodeInput, EpisodeState, follow
+from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.rules import ActiveRules
 from rpms.rules.judgement import judge
 from rpms.rules.manual import SITUATION
@@ -112,7 +112,7 @@ class EpisodeRecorder:
 
     def note(self, stage: str, update: Mapping[str, Any]) -> None:
         """Note what a stage changed, for whoever has no game to look into."""
-        follow(self.state, update)
+        apply_update(self.state, update)
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
             self._begin_step(state)

@@ -122,7 +122,7 @@ def test_a_snapshot_of_another_game_is_refused(official_games: list[Path]) -> No
     engine.reset()
     taken = engine.snapshot()
     engine.load(official_games[-1])
-    with pytest.raises(EnvironmentFault, match="not the game"):
+    with pytest.raises(EnvironmentFault, match="of another game"):
         engine.restore(taken)
 
 

@@ -19,7 +19,14 @@ from rpms.envs.alfworld.alfworld_package import DIALECTS, Dialect
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.game_file import display_names
 from rpms.envs.alfworld.homes import Home, data, draw_home, problem
-from rpms.envs.alfworld.tasks import GENERATED, Game, Split, ensure_games, games_root, sample_home
+from rpms.envs.alfworld.tasks import (
+    GENERATED,
+    GeneratedGame,
+    Split,
+    ensure_games,
+    games_root,
+    sample_home,
+)
 from rpms.vocabulary.errors import RpmsError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -68,7 +75,7 @@ def homes() -> list[Home]:
 
 
 @pytest.fixture(scope="module")
-def default_games() -> list[Game]:
+def default_games() -> list[GeneratedGame]:
     return [sample_home(split, index) for split in GENERATED for index in range(30)]
 
 
@@ -107,7 +114,7 @@ def test_games_are_the_same_everywhere() -> None:
     assert output.strip() == DIGEST
 
 
-def test_types_take_turns_and_both_wordings_occur(default_games: list[Game]) -> None:
+def test_types_take_turns_and_both_wordings_occur(default_games: list[GeneratedGame]) -> None:
     per_type = Counter((game.split, game.task_type) for game in default_games)
     assert len(per_type) == 12
     assert set(per_type.values()) == {5}
@@ -136,7 +143,7 @@ def test_splits_never_share_a_layout() -> None:
     assert min(map(len, layouts)) > 100
 
 
-def test_folders_are_named_as_the_official_ones(default_games: list[Game]) -> None:
+def test_folders_are_named_as_the_official_ones(default_games: list[GeneratedGame]) -> None:
     numbers = []
     for game in default_games:
         trajectory = json.loads(game.trajectory_file)

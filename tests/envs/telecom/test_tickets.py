@@ -30,7 +30,7 @@ def test_every_ticket_is_read_as_what_it_is() -> None:
         assert facts.startswith("abroad" if goal["destination"] == "abroad" else "at home")
         assert ("user_abroad" in name) <= (goal["destination"] == "abroad")
         assert ("overdue_bill" in name) <= facts.endswith("payment allowed")
-    with pytest.raises(RpmsError, match="no ticket of this world: 'Boil water"):
+    with pytest.raises(RpmsError, match="cannot read the ticket 'Boil water"):
         WORLD.parse_goal("Boil water.")
 
 

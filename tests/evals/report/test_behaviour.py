@@ -79,7 +79,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     table = cause_table(run)
     assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
     rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
-    assert rows == {"belief_errors": [1, 1], "model error": [0, 1], "not won": [1, 2]}
+    assert rows == {"belief error": [1, 1], "model error": [0, 1], "not won": [1, 2]}
     behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
     lost = [e.key for e in run.episodes.values() if not e.success]
     assert sorted(behind) == sorted(lost)
@@ -89,7 +89,7 @@ def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_read_leaves_the_cause_open(tmp_path: Path, damage: str) -> None:
     """Also one that was read before: what is written anew is read anew."""
     run = read_run(write_run(tmp_path, {"A": [False]}))
-    assert [cause.kind for cause in causes(run)] == ["belief_errors"]
+    assert [cause.kind for cause in causes(run)] == ["belief error"]
     file = run.log_file(next(iter(run.episodes.values())))
     if damage == "gone":
         file.unlink()
@@ -120,7 +120,7 @@ def test_what_rules_made_of_actions(tmp_path: Path) -> None:
     assert table is not None and "guard" in {table.id for table in build_report(run).tables}
     (row,) = table.as_json()["rows"]
     assert (row["condition"], row["proposals"]) == ("D+verify", 16)
-    assert row["asked again"]["share"] == 0.5
+    assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
     assert cause_table(run) is None, "nothing was lost"
 

@@ -365,7 +365,7 @@ def test_the_whole_episode_as_one_transcript(opened: Open) -> None:
     expect(turns).to_have_count(6)
     expect(turns.nth(1)).to_contain_text("Nothing happens.")
     expect(turns.nth(1).locator(".badge")).to_have_text("refused")
-    expect(turns.nth(2)).to_contain_text("insisted: go to the moon [U-FAIL-001] there is no air")
+    expect(turns.nth(2)).to_contain_text("overridden: go to the moon [U-FAIL-001] there is no air")
     expect(turns.nth(3)).to_contain_text("belief error: holding: the belief says mug 1")
     expect(turns.nth(5)).to_contain_text("</script><script>window.hacked")
     press(page, "j j")
@@ -408,7 +408,7 @@ def test_steps_by_rule_veto_and_memory(opened: Open) -> None:
     expect(page.locator(".hits")).to_contain_text("veto go to the moon: there is no air")
     assert hits(page) == [at("B", 1, 3)]
     cases = {
-        "g=insisted&r=u-fail": 1, "g=insisted&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
+        "g=overridden&r=u-fail": 1, "g=overridden&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
         "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=refused&c=A": 4,
         "r=S-002&c=B": 42, "m=arbitration&r=D-HEAT-001": 24, "m=scf&r=D-HEAT-001": 0,
         "m=warned&r=E-ACT": 24, "m=budget": 0, "m=dropped&x=shelf 3D": 3, "m=scf": 24,

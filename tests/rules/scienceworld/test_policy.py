@@ -263,10 +263,10 @@ def test_both_planes_get_the_same_time() -> None:
 
 def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
     menu = {"0": "look in cup (in sink, in kitchen)", "1": "look in cup (in inventory, in agent)"}
-    menu_open = {"visible": ["cup"], "holding": ["cup"], "asked": menu}
+    menu_open = {"visible": ["cup"], "holding": ["cup"], "disambiguation": menu}
     assert served(BOIL, "take_object", **menu_open) == ["1"]
     assert served(BOIL, "take_object", **{**menu_open, "holding": []}) == ["0"]
-    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "asked": menu})
+    goal, belief = WORLD.parse_goal(BOIL), Belief(**{**empty_belief(), "disambiguation": menu})
     now = DecisionPoint(
         MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief
     )

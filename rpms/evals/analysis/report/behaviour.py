@@ -33,7 +33,7 @@ AGENT_FAILURES = {
 }
 # Verdicts, as the columns name them.
 GUARDED = {
-    "retries": "asked again",
+    "retried": "retried",
     "fallback": "fell back",
     "replaced": "replaced",
     "overridden": "played against a rule",

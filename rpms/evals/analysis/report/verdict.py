@@ -34,7 +34,7 @@ PARTS = {
 """What is switched on or off as a whole, and how a gain or a loss by it begins."""
 LOST_BY = {
     "repeated rejection": "repeat a refused action",
-    "belief_errors": "follow a belief that is wrong",
+    "belief error": "follow a belief that is wrong",
     "undone": "undo what was achieved",
     "loop": "go in circles",
     "missed sub-goal": "miss a sub-goal",

@@ -6,7 +6,7 @@ function stepButtons(log, current) {
     const wrongBelief = (step.belief_errors || []).length > 0;
     return el("button", {
       type: "button",
-      class: `${step.failed ? "failed" : ""} ${wrongBelief ? "belief-error" : ""}`.trim() || null,
+      class: `${step.failed ? "failed" : ""} ${wrongBelief ? "wrong-belief" : ""}`.trim() || null,
       "aria-label": `Step ${i + 1}${step.failed ? ", rejected" : ""}${wrongBelief ? ", belief error" : ""}`,
       "aria-current": i + 1 === current ? "step" : null, onclick: () => goToStep(i + 1),
     }, String(i + 1));

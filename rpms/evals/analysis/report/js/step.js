@@ -61,7 +61,7 @@ const ruleId = (id) => (id ? el("span", { class: "rule-id", title: data.rules[id
 
 // What rules made of a proposed action, where the run has a guard.
 function guardLine(decision) {
-  const kind = { accepted: "good", insisted: "bad" }[decision.verdict] || "warn";
+  const kind = { accepted: "good", overridden: "bad" }[decision.verdict] || "warn";
   return el("li", null,
     el("div", { class: "outcome" },
       el("span", { class: `badge ${kind}` }, decision.verdict.replace("_", " ")),
