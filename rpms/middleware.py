@@ -24,6 +24,7 @@ from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import slug
 from rpms.evals.running.costs import Tokens
@@ -43,7 +44,6 @@ from rpms.nodes.reset_env import fresh_state
 from rpms.nodes.state import EpisodeState, apply_update, knowledge_of
 from rpms.prompts.blocks import knowledge_blocks, tokens
 from rpms.rules import match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError

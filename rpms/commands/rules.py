@@ -53,6 +53,7 @@ def check(
     from rpms.commands.terminal_tables import print_rows
     from rpms.commands.world_check import check_world
     from rpms.envs import ToolWorld, environment_names, get_environment
+    from rpms.envs.manuals import load_manual
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.analysis.tables import Table, count, label
     from rpms.guard.conversation import ConversationTracker
@@ -61,7 +62,6 @@ def check(
     from rpms.guard.tools import tool_problems
     from rpms.prompts.examples import missing_prompts
     from rpms.rules.check import Finding, check_manual, find_places
-    from rpms.rules.world_manual import load_manual
     from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
@@ -167,7 +167,7 @@ def show(
     """Print a type of task: its steps, what serves each, best first, and R_active as prompted."""
     from rpms.commands.type_page import type_page
     from rpms.envs import get_environment
-    from rpms.rules.world_manual import load_manual
+    from rpms.envs.manuals import load_manual
     from rpms.vocabulary.goal import GoalSpec
 
     world = get_environment(env)

@@ -105,12 +105,12 @@ def _prepare(
     at once and not a failed episode.
     """
     from rpms.envs import get_environment
+    from rpms.envs.manuals import load_manual
     from rpms.memory_store.methods import check_memory
     from rpms.models.chat import open_chat
     from rpms.models.opening import LABELS
     from rpms.nodes.reset_env import find_task
     from rpms.prompts.examples import check_shown
-    from rpms.rules.world_manual import load_manual
 
     split = split or get_environment(env).splits()[0]
     spec = find_task(env, split, task)

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rpms.envs import Environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry
 from rpms.memory_store.entries import CriticalFailure, Success
 from rpms.memory_store.lessons import gives_answer
 from rpms.memory_store.methods.rpms import says_something
 from rpms.memory_store.roles import blanks
 from rpms.rules import match_action
-from rpms.rules.world_manual import load_manual
 
 
 def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry, str]]:

@@ -17,6 +17,7 @@ from itertools import permutations, product
 from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.answers import belief_after
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.memory_store.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
@@ -25,7 +26,6 @@ from rpms.rules import Manual, already_done, check_action, match_action, needed_
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import need
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal
 from rpms.vocabulary.turn import EpisodeRecord, Turn

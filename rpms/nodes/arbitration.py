@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import (
@@ -31,7 +32,6 @@ from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, Recall, drop

@@ -5,11 +5,11 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
 from rpms.nodes.state import EpisodeState, settings_of
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 

@@ -15,6 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import NodeError
 
 from rpms.envs import live as episodes
+from rpms.envs.manuals import load_manual
 from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, fault_line, normalize_reply
@@ -22,7 +23,6 @@ from rpms.models.response_cache import REPLAYED
 from rpms.models.retrying import pause_before_retry, wait_for, within
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.reply import read_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Usage

@@ -7,11 +7,11 @@ memories stay in the list, with the reason.
 
 from __future__ import annotations
 
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.registry import find_method
 from rpms.nodes.state import EpisodeState, knowledge_of, settings_of
 from rpms.prompts.blocks import knowledge_blocks, recap, tokens
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, drop
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, Rejection, explain_rejection
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.turn import rejected_since
 
 

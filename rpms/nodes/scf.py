@@ -10,9 +10,9 @@ effect with rules off.
 from __future__ import annotations
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, can_work, check_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.recall import Recall, drop
 

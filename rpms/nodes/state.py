@@ -16,10 +16,10 @@ from typing_extensions import TypedDict
 
 from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.prompts.blocks import Knowledge
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import ActiveRules
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.error_place import ErrorPlace, place_of

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.grounding import (
     FATAL,
     NOT_UNDERSTOOD,
@@ -25,7 +26,6 @@ from rpms.memory_store.roles import fill, lift
 from rpms.rules import Manual
 from rpms.rules.predicates import PREDICATES, StaticFacts, parse_predicate
 from rpms.rules.wording import need, statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSignature

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry, controlled, read_snapshot
 from rpms.memory_store.entries import Failure, Finds, Success
 from rpms.memory_store.plants import PLANTS, plant_kind
 from rpms.nodes.arbitration import snippet_conflict
 from rpms.rules import match_action
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import new_advice, new_recall

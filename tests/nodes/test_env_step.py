@@ -7,12 +7,12 @@ import pytest
 from langgraph.runtime import Runtime
 
 from rpms.envs.base import Outcome
+from rpms.envs.manuals import load_manual
 from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
 from rpms.nodes.env_step import NO_ACTION
 from rpms.nodes.state import EpisodeState, apply_update
 from rpms.prompts.reply import read_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 from tests.scripted_episode import put_underneath, under

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode, JobKey
@@ -35,7 +36,6 @@ from rpms.memory_store.plants import plant_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of

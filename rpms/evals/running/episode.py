@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import convert_to_openai_messages
 
 from rpms.envs import Environment, get_environment, live
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import EpisodeLine
 from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.manifest import now
@@ -29,7 +30,6 @@ from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.rules import ActiveRules
 from rpms.rules.judgement import judge
 from rpms.rules.manual import SITUATION
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of

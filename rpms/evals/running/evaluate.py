@@ -12,6 +12,7 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.running.arms import Arm, Variant, as_variant, load_stages
@@ -36,7 +37,6 @@ from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
 from rpms.prompts.context_budget import prompt_room
 from rpms.prompts.examples import check_shown
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_wrapped, quantity

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.records.conditions import find_label
 from rpms.evals.records.run_folder import MANIFEST, Run, read_records, read_run
@@ -37,7 +38,6 @@ from rpms.memory_store.snapshot import OWN
 from rpms.models.chat import reply_cache, warn_of_doubts
 from rpms.models.response_cache import default_file
 from rpms.rules import Manual
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special

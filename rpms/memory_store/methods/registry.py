@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.clin import Clin
 from rpms.memory_store.methods.expel import ExpeL
 from rpms.memory_store.methods.method import MemoryMethod
@@ -18,7 +19,6 @@ from rpms.memory_store.methods.rpms import RpmsMemory
 from rpms.memory_store.methods.trajectories import Trajectories
 from rpms.memory_store.methods.workflows import Workflows
 from rpms.memory_store.methods.writing import Writer
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import is_path, load_object

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import (
     Candidate,
     Entry,
@@ -44,7 +45,6 @@ from rpms.memory_store.stores import store_version
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.wording import statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MemoryForm, RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of

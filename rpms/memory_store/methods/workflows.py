@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.answers import belief_after
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
@@ -21,7 +22,6 @@ from rpms.memory_store.methods.trajectories import goal_type, transcript
 from rpms.memory_store.methods.writing import tidy, writing_prompt
 from rpms.memory_store.roles import lift, wanted
 from rpms.rules import Manual, needed_actions
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.goal import Keys
 from rpms.vocabulary.recall import Recall, drop
 from rpms.vocabulary.turn import EpisodeRecord

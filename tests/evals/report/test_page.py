@@ -19,6 +19,7 @@ import pytest
 from markupsafe import escape
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.analysis.report.page import (
     page_data,
@@ -35,7 +36,6 @@ from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import read_run
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run

@@ -20,6 +20,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.measures import groups, metric_of
 from rpms.evals.analysis.report import Report, heading
@@ -33,7 +34,6 @@ from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode, JobKey
 from rpms.prompts.examples import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special, write_whole
