@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rpms.models import SimPlanner, forget_models, open_model, opening
-from rpms.models.opening import LABELS, Choice, choices, is_own
+from rpms.models.opening import LABELS, ModelChoice, choices, is_own
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import in_process
@@ -212,14 +212,14 @@ def test_langchain_community_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Choice]:
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, ModelChoice]:
     """What a machine without keys, packages and weights gets to see."""
     monkeypatch.setenv("RPMS_CACHE", str(tmp_path))
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
     return {choice.name: choice for choice in choices()}
 
 
-def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, Choice]) -> None:
+def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, ModelChoice]) -> None:
     ready = {name for name, choice in bare.items() if not choice.missing}
     assert ready == {*LABELS, "MODULE:NAME"}
     runtime = "run 'make local' (outside a clone: pip install 'rpms[local]')"
@@ -245,7 +245,7 @@ def test_a_key_and_weights_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_prints_all_of_them(
-    bare: dict[str, Choice], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bare: dict[str, ModelChoice], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     rpms = in_process(monkeypatch, capsys)
