@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rpms
 from rpms.memory_store import Note, read_notes
 from rpms.memory_store.methods import METHODS, MemoryMethod, RecallRequest
 from rpms.memory_store.methods.registry import ATTRIBUTES, checked_method, takes_manual
