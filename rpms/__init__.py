@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rpms.envs import ToolWorld as ToolWorld
     from rpms.envs import environment_names as environment_names
     from rpms.envs import get_environment as get_environment
+    from rpms.envs.manuals import load_manual as load_manual
     from rpms.evals.analysis.frames import load as load
     from rpms.evals.analysis.report import report as report
     from rpms.evals.running.arms import Arm as Arm
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from rpms.nodes import settings_of as settings_of
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
-    from rpms.rules.world_manual import load_manual as load_manual
     from rpms.vocabulary.belief import Belief as Belief
     from rpms.vocabulary.belief import copy_belief as copy_belief
     from rpms.vocabulary.calls import Call as Call
@@ -87,7 +87,7 @@ _HOMES = {
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "settings_of"),
     "rpms.vocabulary.context": ("RunContext",),
-    "rpms.rules.world_manual": ("load_manual",),
+    "rpms.envs.manuals": ("load_manual",),
     "rpms.evals.analysis.report": ("report",),
     "rpms.rules": ("Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),

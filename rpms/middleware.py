@@ -24,6 +24,7 @@ from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import Task, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import slug
 from rpms.evals.running.costs import Tokens
@@ -40,10 +41,9 @@ from rpms.nodes.belief_update import follow_belief
 from rpms.nodes.llm_call import read_usage
 from rpms.nodes.prompt_build import arrange
 from rpms.nodes.reset_env import fresh_state
-from rpms.nodes.state import EpisodeState, follow, knowledge_of
+from rpms.nodes.state import EpisodeState, apply_update, knowledge_of
 from rpms.prompts.blocks import knowledge_blocks, tokens
 from rpms.rules import match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
@@ -84,7 +84,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         """Take in what the tools have answered, and that this middleware has a part in it."""
         episode: dict[str, Any] = {**state.get("episode", {})}
         for _, update in self.read(state["messages"], episode):
-            follow(episode, update)
+            apply_update(episode, update)
         guarded = {"guard": "verify"} if "guard" in state else {}
         context = settings({**episode["settings"], **guarded, **self.chosen})
         return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
@@ -190,7 +190,7 @@ class StateMemory(EpisodeFollower):
         now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
         while (stage := next_stage(stage, now)) != "prompt_build":
             run = getattr(stages, stage)
-            follow(episode, run(now, here) if stage == "goal_retrieval" else run(now))
+            apply_update(episode, run(now, here) if stage == "goal_retrieval" else run(now))
         blocks = knowledge_blocks(knowledge_of(now))
         parts = arrange(blocks, self.context.layout, self.env)
         texts = ["\n\n".join(filter(None, part)) for part in parts]

@@ -23,11 +23,11 @@ from hypothesis import settings
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.evals.running import evaluate
 from rpms.evals.running.runner import local_pool
-from rpms.graph.build import OUR_CALL, OWN_CALL
+from rpms.graph.build import CUSTOM_LLM_CALL, LLM_CALL
 from rpms.models.local import missing
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
 from tools.compare_engines import missing_stock
@@ -39,7 +39,7 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 # A call that fails is made again by the real policy, but at once.
-for call in (OUR_CALL, OWN_CALL):
+for call in (LLM_CALL, CUSTOM_LLM_CALL):
     pauses = {"initial_interval": 0.01, "max_interval": 0.02, "jitter": False}
     call["retry_policy"] = call["retry_policy"]._replace(**pauses)
 

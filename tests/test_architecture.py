@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each package may import, besides itself and what others wrote.
 BELOW = {
     "vocabulary": set(),
-    "envs": {"vocabulary"},
-    "rules": {"vocabulary", "envs"},
+    "rules": {"vocabulary"},
+    "envs": {"vocabulary", "rules"},
     "models": {"vocabulary", "envs", "rules"},
     "guard": {"vocabulary", "rules"},
     "memory_store": {"vocabulary", "envs", "rules", "guard", "models"},

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import environment_names, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.running.runner import kind_of
 from rpms.memory_store.methods.clin import read_abstractions
 from rpms.memory_store.methods.expel import vote
@@ -22,7 +23,6 @@ from rpms.memory_store.methods.writing import list_items, tidy
 from rpms.models.constrained import fits
 from rpms.prompts.reply import LONGEST_ACTION, read_action, read_reply
 from rpms.rules.actions_in_text import mentioned_actions
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.safe_text import redact, valid, visible
 
 LENGTH = 2000

@@ -22,9 +22,9 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, TRANSFORMS
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.graph import build_graph, run_episode
 from rpms.nodes.prompt_build import reply_of
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec

@@ -6,6 +6,7 @@ docstrings of the public names, in the order of their modules.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ def reference_page() -> str:
         parts.append(f"## `{module}`\n")
         parts += [f"::: {module}.{name}\n" for name in names]
     return "\n".join(parts)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Print links to source files as plain names: the site has no source files."""
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./|rpms/)[^)]+\)", r"\1", markdown)
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -16,13 +16,13 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from rpms.commands.story import Lines
 from rpms.envs import Demo, Environment, Planted, ToolGame
+from rpms.envs.manuals import load_manual
 from rpms.graph import run_episode
 from rpms.guard import Call, RulesGuard
 from rpms.guard.conversation import DECISION
 from rpms.guard.tools import arguments_of
 from rpms.nodes.reset_env import find_task
 from rpms.rules import match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 if TYPE_CHECKING:

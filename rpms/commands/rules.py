@@ -54,6 +54,7 @@ def check(
     from rpms.commands.terminal_tables import print_rows
     from rpms.commands.world_check import check_world
     from rpms.envs import ToolWorld, environment_names, get_environment
+    from rpms.envs.manuals import load_manual
     from rpms.envs.registry import BUILT_IN, missing_worlds
     from rpms.evals.analysis.tables import Table, count, label
     from rpms.guard.conversation import ConversationTracker
@@ -62,7 +63,6 @@ def check(
     from rpms.guard.tools import tool_problems
     from rpms.prompts.examples import missing_prompts
     from rpms.rules.check import Finding, check_manual, find_places
-    from rpms.rules.world_manual import load_manual
     from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
@@ -169,7 +169,7 @@ def show(
     """Print a goal type: its steps, the applicable actions of each, and the rules in the prompt."""
     from rpms.commands.type_page import type_page
     from rpms.envs import get_environment
-    from rpms.rules.world_manual import load_manual
+    from rpms.envs.manuals import load_manual
     from rpms.vocabulary.goal import GoalSpec
 
     world = get_environment(env)

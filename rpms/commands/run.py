@@ -105,17 +105,17 @@ def _prepare(
     at once and not a failed episode.
     """
     from rpms.envs import get_environment
+    from rpms.envs.manuals import load_manual
     from rpms.memory_store.methods import check_memory
     from rpms.models.chat import open_chat
     from rpms.models.opening import LABELS
     from rpms.nodes.reset_env import find_task
-    from rpms.prompts.examples import check_shown
-    from rpms.rules.world_manual import load_manual
+    from rpms.prompts.examples import check_prompts
 
     split = split or get_environment(env).splits()[0]
     spec = find_task(env, split, task)
     load_manual(env, context.rules_dir, context.without_rules)
-    check_shown(env, context)
+    check_prompts(env, context)
     model = open_chat(env, context)
     check_memory(env, context)
     name = LABELS.get(context.model, context.model)

@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.rules import check_action, explain_rejection
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.output import quantity
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of, objects_at
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import read_text, read_yaml, stamp_of
+from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import (
     PRINTED,
     GoalSignature,
@@ -35,6 +35,9 @@ from rpms.vocabulary.goal import (
     read_signature,
 )
 from rpms.vocabulary.turn import Turn
+
+if TYPE_CHECKING:
+    from rpms.rules.manual import Manual
 
 BlockName = Literal["rules", "situation", "goal", "state", "memory"]
 NOTHING_HAPPENS = "Nothing happens."
@@ -479,7 +482,7 @@ class ToolWorld(Environment):
 
     def goal_types(self) -> list[str]:
         """The goal types with a procedure in Tier 2."""
-        return list(self._tier("domain")["procedures"])
+        return list(self._manual.domain.procedures)
 
     def splits(self) -> list[str]:
         """One split, without a fixed list of tasks."""
@@ -513,21 +516,11 @@ class ToolWorld(Environment):
 
     def command_templates(self) -> list[str]:
         """The syntax of every Tier-3 action: the tools are known without the rules."""
-        return [_syntax(action) for action in self._tier("environment")["actions"]]
+        return [action.syntax for action in self._manual.actions]
 
-    def _tier(self, name: str) -> dict[str, Any]:
-        file = self.rules / f"{name}.yaml"
-        return _read_tier(file, stamp_of(file))  # cached: every message of a conversation needs it
+    @property
+    def _manual(self) -> Manual:
+        # Rules need pydantic, which a command line that only prints help does not load.
+        from rpms.rules.loader import read_manual
 
-
-@lru_cache(maxsize=64)
-def _read_tier(file: Path, _content: tuple[int, int]) -> dict[str, Any]:
-    return cast(dict[str, Any], read_yaml(file)[1])
-
-
-def _syntax(action: Mapping[str, Any]) -> str:
-    """An action's syntax, or one derived from the arguments of a tool."""
-    arguments = action.get("arguments", {})
-    table = arguments if isinstance(arguments, dict) else {name: name for name in arguments}
-    blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
-    return str(action.get("syntax") or " ".join([action["name"], *blanks]))
+        return read_manual(self.rules)

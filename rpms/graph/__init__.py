@@ -1,4 +1,4 @@
-"""The agent workflow: nine stages, their edges, and how to run them."""
+"""The agent graph: its eleven stages, their edges, and the functions that run an episode."""
 
 from rpms.graph.build import STAGES, build_graph, make_builder
 from rpms.graph.run import arun_episode, astream_episode, run_episode, stream_episode

@@ -1,9 +1,9 @@
-"""The agent as a LangGraph: one node for each stage of the paper's Algorithm 1.
+"""The RPMS agent as a LangGraph graph, with one node for each stage of the paper's Algorithm 1.
 
-A stage that a setting switches off is skipped by a conditional edge, so every condition of the
-paper is a path through this graph. The edges read the state alone, where ``reset_env`` writes the
-settings of the episode: a person may then take an episode up at any stage, for example in Studio.
-The ``Literal`` return types are what LangGraph draws.
+Conditional edges skip the stages that a setting switches off, so every condition of the paper is a
+path through this one graph. The edges read only the state. ``reset_env`` writes the episode's
+settings into it, so an episode can be resumed at any stage, for example in Studio. LangGraph draws
+the edges from the ``Literal`` return types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 import rpms.nodes as stages
-from rpms.graph.custom import Added, Builder, Node, Route, StageGraph, refuse_non_model
+from rpms.graph.custom import Builder, Node, Route, StageGraph, StageNodes, require_chat_model
 from rpms.models.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.state import (
     Decisions,
@@ -45,23 +45,23 @@ STAGES: tuple[str, ...] = (
     "action_arbitration",
     "env_step",
 )
-OUR_CALL: dict[str, Any] = {"retry_policy": RETRY, "error_handler": stages.model_failed}
-# Whoever brings a stage of their own wants to see its errors, and soon.
-OWN_CALL = {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}
+LLM_CALL: dict[str, Any] = {"retry_policy": RETRY, "error_handler": stages.model_failed}
+# A custom stage gets few retries, so that its errors show soon.
+CUSTOM_LLM_CALL = {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}
 
 
 def make_builder(
-    nodes: Added | None = None,
+    nodes: StageNodes | None = None,
     *,
-    after: Added | None = None,
-    before: Added | None = None,
+    after: StageNodes | None = None,
+    before: StageNodes | None = None,
     state_schema: type[EpisodeState] = EpisodeState,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
     reply_cache: str = "",
 ) -> Builder:
-    """The graph before it is compiled; the arguments are those of ``build_graph``."""
-    refuse_non_model(model)
+    """Return the graph before it is compiled; the arguments are those of ``build_graph``."""
+    require_chat_model(model)
     graph = StageGraph(STAGES, state_schema, nodes, before, after)
     _wire(graph, context, model, reply_cache)
     return graph.builder
@@ -80,7 +80,7 @@ def _wire(
     graph.add_node("arbitration", stages.arbitration)
     graph.add_node("memory_selection", stages.memory_selection)
     graph.add_node("prompt_build", stages.make_prompt_build(model))
-    graph.add_node("llm_call", llm_call, **OUR_CALL, swapped=OWN_CALL)
+    graph.add_node("llm_call", llm_call, **LLM_CALL, replacement=CUSTOM_LLM_CALL)
     graph.add_node("action_arbitration", stages.action_arbitration)
     graph.add_node("env_step", stages.env_step)
 
@@ -98,54 +98,54 @@ def _wire(
     graph.add_conditional_edges("env_step", after_step)
 
 
-class Junction(TypedDict, total=False):
-    """The part of the state that decides where to go; LangGraph collects no more for an edge."""
+class RoutingState(TypedDict, total=False):
+    """The keys that the conditional edges read; LangGraph passes them no others."""
 
     settings: dict[str, Any]
     done: bool
     decisions: Decisions
 
 
-def after_belief(state: Junction) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:
-    """Rules first, then memory, or straight to the prompt for the baseline."""
+def after_belief(state: RoutingState) -> Literal["rule_assembly", "goal_retrieval", "prompt_build"]:
+    """Without rules, continue with memory; the baseline goes straight to the prompt."""
     return "rule_assembly" if settings_of(state).rules else after_rules(state)
 
 
-def after_rules(state: Junction) -> Literal["goal_retrieval", "prompt_build"]:
-    """Rules-only skips every memory stage."""
+def after_rules(state: RoutingState) -> Literal["goal_retrieval", "prompt_build"]:
+    """Without memory, skip every memory stage."""
     return "goal_retrieval" if settings_of(state).memory else "prompt_build"
 
 
-def after_retrieval(state: Junction) -> Literal["scf", "arbitration", "memory_selection"]:
-    """SCF unless it is off; then whatever follows it."""
+def after_retrieval(state: RoutingState) -> Literal["scf", "arbitration", "memory_selection"]:
     return "scf" if settings_of(state).scf != "off" else after_scf(state)
 
 
-def after_scf(state: Junction) -> Literal["arbitration", "memory_selection"]:
-    """Arbitration needs rules to arbitrate with: with rules off nothing is arbitrated."""
-    on = settings_of(state).rules and settings_of(state).arbitration != "none"
-    return "arbitration" if on else "memory_selection"
+def after_scf(state: RoutingState) -> Literal["arbitration", "memory_selection"]:
+    """Arbitration checks memories against rules, so it is skipped when rules are off."""
+    context = settings_of(state)
+    arbitrates = context.rules and context.arbitration != "none"
+    return "arbitration" if arbitrates else "memory_selection"
 
 
-def after_llm(state: Junction) -> Literal["action_arbitration", "env_step", "__end__"]:
-    """With the guard off the action is played as it is; a stage of one's own may end it here."""
+def after_llm(state: RoutingState) -> Literal["action_arbitration", "env_step", "__end__"]:
+    """Without a guard, execute the action; a custom ``llm_call`` may end the episode here."""
     if state["done"]:
         return "__end__"
     return "env_step" if settings_of(state).guard == "off" else "action_arbitration"
 
 
-def after_action(state: Junction) -> Literal["llm_call", "env_step"]:
-    """A vetoed action goes back to the model, as often as the stage before decides."""
+def after_action(state: RoutingState) -> Literal["llm_call", "env_step"]:
+    """Return a vetoed action to the model when ``action_arbitration`` asked for a retry."""
     return "llm_call" if state["decisions"][-1]["verdict"] == "retried" else "env_step"
 
 
-def after_step(state: Junction) -> Literal["belief_update", "__end__"]:
-    """Next decision, or the end: also of an episode whose world did not start."""
+def after_step(state: RoutingState) -> Literal["belief_update", "__end__"]:
+    """Make the next decision, unless the episode ended or its environment failed to start."""
     return "__end__" if state["done"] else "belief_update"
 
 
-def next_stage(stage: str, state: Junction) -> str:
-    """The stage that follows, for whoever runs the stages without the graph."""
+def next_stage(stage: str, state: RoutingState) -> str:
+    """Return the stage that follows, for callers that run the stages without the graph."""
     route = _routes().get(stage)
     return route(state) if route else STAGES[STAGES.index(stage) + 1]
 
@@ -158,37 +158,37 @@ def _routes() -> dict[str, Route]:
 
 
 def build_graph(
-    nodes: Added | None = None,
+    nodes: StageNodes | None = None,
     *,
-    after: Added | None = None,
-    before: Added | None = None,
+    after: StageNodes | None = None,
+    before: StageNodes | None = None,
     state_schema: type[EpisodeState] = EpisodeState,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
     reply_cache: str = "",
-    **compiling: Any,
+    **compile_options: Any,
 ) -> RpmsGraph:
-    """The compiled agent graph, for plain runs and for many episodes on one event loop.
+    """Compile the agent graph, with your own nodes in it if you like.
 
-    A node is what LangGraph takes as one: a function of the state (and, if it wants, of the
-    runtime) that returns the keys it changes, a coroutine function, a Runnable, a compiled graph.
+    A node is anything LangGraph accepts as one: a function of the state (and optionally the
+    runtime) that returns the keys it changes, a coroutine function, a Runnable or a compiled graph.
 
     Args:
         nodes: replacements by stage name, e.g. ``{"scf": my_scf}``.
-        after: nodes of your own that follow a stage, one or a list; each keeps its own name. One
-            that is annotated to return ``Command[Literal[...]]`` says itself where it goes on.
-        before: the same, for what comes right before a stage; skipped where the stage is.
-        state_schema: ``EpisodeState`` with more keys; they are taken with the input, and come
-            out with the output.
-        context: settings of runs that give none, for example within another graph.
-        model: a chat model object; without it the context's ``model`` setting is opened.
-        reply_cache: file of model replies; what was asked before is answered from it, so that a
-            run that is repeated or taken up again costs nothing twice.
-        compiling: what LangGraph's ``compile`` takes: ``checkpointer``, ``store``, ``cache``,
+        after: custom nodes to run after a stage, one or a list, by stage name. A node annotated to
+            return ``Command[Literal[...]]`` chooses the next node itself.
+        before: custom nodes to run before a stage; they are skipped when the stage is skipped.
+        state_schema: a subclass of ``EpisodeState`` with extra keys, which become part of the
+            graph's input and output.
+        context: default settings for runs that pass none, for example inside another graph.
+        model: a chat model object; by default the graph opens the model that the settings name.
+        reply_cache: file of model replies. A prompt that is in the file is answered from it, so a
+            repeated or resumed run pays for no call twice.
+        compile_options: options of LangGraph's ``compile``: ``checkpointer``, ``store``, ``cache``,
             ``interrupt_before``, ``interrupt_after``, ``name``.
     """
     builder = make_builder(
         nodes, after=after, before=before, state_schema=state_schema, context=context, model=model,
         reply_cache=reply_cache,
     )  # fmt: skip
-    return builder.compile(**{"name": "rpms", **compiling})
+    return builder.compile(**{"name": "rpms", **compile_options})

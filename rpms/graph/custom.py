@@ -1,4 +1,4 @@
-"""Stages of one's own: swapped for ours, or added before and after them.
+"""Custom nodes: replacements for the stages, and nodes that run before or after them.
 
 ``StageGraph`` has the three methods of LangGraph's ``StateGraph`` that ``build.py`` uses. An edge
 to a stage leads to the first node added before it, and an edge from a stage starts at the last node
@@ -25,37 +25,37 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 Node = Callable[..., Any] | Runnable[Any, Any]
-Added = Mapping[str, Node | list[Node]]
+StageNodes = Mapping[str, Node | list[Node]]
 Builder = StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 Route = Callable[..., str]
 
 
 class StageGraph:
-    """A graph of stages under construction."""
+    """Builds a ``StateGraph`` of stages, with the caller's nodes in and around them."""
 
     def __init__(
         self,
         stages: Collection[str],
         state_schema: type[EpisodeState],
-        nodes: Added | None = None,
-        before: Added | None = None,
-        after: Added | None = None,
+        nodes: StageNodes | None = None,
+        before: StageNodes | None = None,
+        after: StageNodes | None = None,
     ) -> None:
         self.stages, self.builder = stages, _empty_builder(state_schema)
-        self._swapped = _by_stage("nodes", nodes, stages)
+        self._replacements = _by_stage("nodes", nodes, stages)
         self._before = _by_stage("before", before, stages)
         self._after = _by_stage("after", after, stages)
         self._first, self._last = {START: START, END: END}, {START: START}
         self.routes: dict[str, Route] = {}
 
     def add_node(self, name: str, stage: Node, **options: Any) -> None:
-        """Add a stage, or the caller's in its place, and the caller's nodes around it.
+        """Add a stage, or the caller's replacement, and the caller's nodes around it.
 
-        ``swapped`` among the options has those of a stage of the caller's own.
+        The option ``replacement`` holds the options that a replacement is added with instead.
         """
-        swapped = options.pop("swapped", {})
-        if self._swapped[name]:
-            self._add(self._swapped[name][0], name, **swapped)
+        replacement = options.pop("replacement", {})
+        if self._replacements[name]:
+            self._add(self._replacements[name][0], name, **replacement)
         else:
             self.builder.add_node(name, stage, **options)
         chain = [*map(self._add, self._before[name]), name, *map(self._add, self._after[name])]
@@ -64,11 +64,10 @@ class StageGraph:
             self._connect(start, end)
 
     def add_edge(self, start: str, end: str) -> None:
-        """Go from one stage to another."""
         self._connect(self._last[start], self._first[end])
 
     def add_conditional_edges(self, start: str, route: Route) -> None:
-        """Go from a stage to the one that the route names, of those in its ``Literal`` type."""
+        """Go from a stage to the one that ``route`` returns, one of those in its ``Literal``."""
         self.routes[start] = route
         if not self.builder.nodes[self._last[start]].ends:
             targets = get_args(get_type_hints(route)["return"])
@@ -76,44 +75,44 @@ class StageGraph:
             self.builder.add_conditional_edges(self._last[start], route, paths)
 
     def _connect(self, start: str, end: str) -> None:
-        if start == START or not self.builder.nodes[start].ends:  # else the node says where to go
+        # A node with ``ends`` returns a Command, which chooses the next node.
+        if start == START or not self.builder.nodes[start].ends:
             self.builder.add_edge(start, end)
 
     def _add(self, node: Node, name: str = "", **options: Any) -> str:
-        """Add a node under its own name, or as the stage ``name``; returns the name."""
+        """Add a node as the stage ``name``, or under the name of its function; return the name."""
         if not name:
-            own = node.get_name() if isinstance(node, Runnable) else getattr(node, "__name__", "")
-            name = own or type(node).__name__
+            name = node.get_name() if isinstance(node, Runnable) else getattr(node, "__name__", "")
+            name = name or type(node).__name__
             if name in (*self.stages, *self.builder.nodes):
                 raise RpmsError(f"there is a node '{name}' already; give yours another name")
-        checked = _checked(name, node, self.builder.channels)
-        self.builder.add_node(name, checked, **options)
+        self.builder.add_node(name, _with_key_check(name, node, self.builder.channels), **options)
         return name
 
 
 def _empty_builder(state_schema: type[EpisodeState]) -> Builder:
-    """With the schemas alone; keys of one's own go in with the input and come out at the end."""
+    """Return a graph without nodes; the caller's extra state keys join its input and output."""
     hints = partial(get_type_hints, include_extras=True)
-    if lacking := sorted(STATE_KEYS - hints(state_schema).keys()):
-        raise RpmsError(f"state_schema must extend rpms.EpisodeState; it lacks {lacking[0]}")
-    ends: list[Any] = [EpisodeInput, EpisodeOutput]
-    if own := {key: kind for key, kind in hints(state_schema).items() if key not in STATE_KEYS}:
-        ends = [TypedDict(end.__name__, {**hints(end), **own}, total=False) for end in ends]  # type: ignore[operator]
-    return Builder(state_schema, RunContext, input_schema=ends[0], output_schema=ends[1])
+    if missing := sorted(STATE_KEYS - hints(state_schema).keys()):
+        raise RpmsError(f"state_schema must extend rpms.EpisodeState; it lacks {missing[0]}")
+    schemas: list[Any] = [EpisodeInput, EpisodeOutput]
+    if extra := {key: kind for key, kind in hints(state_schema).items() if key not in STATE_KEYS}:
+        schemas = [TypedDict(end.__name__, {**hints(end), **extra}, total=False) for end in schemas]  # type: ignore[operator]
+    return Builder(state_schema, RunContext, input_schema=schemas[0], output_schema=schemas[1])
 
 
-def refuse_non_model(model: object) -> None:
-    """A name where a model object belongs would only fail in the middle of an episode."""
+def require_chat_model(model: object) -> None:
+    """Check ``model`` early: anything else would only fail in the middle of an episode."""
     if not isinstance(model, BaseChatModel | None):
-        named = f"; a name goes into the context: RunContext({model=})"
-        kind = f"a {type(model).__name__}{named if isinstance(model, str) else ''}"
+        hint = f"; a name goes into the context: RunContext({model=})"
+        kind = f"a {type(model).__name__}{hint if isinstance(model, str) else ''}"
         raise RpmsError(f"model= takes a LangChain chat model, not {kind}")
 
 
 def _by_stage(
-    argument: str, mapping: Added | None, stages: Collection[str]
+    argument: str, mapping: StageNodes | None, stages: Collection[str]
 ) -> dict[str, list[Any]]:
-    """The caller's nodes of every stage, in order."""
+    """Return the caller's nodes of every stage, in order."""
     if unknown := sorted(set(mapping or {}) - set(stages)):
         raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(stages)}")
     nodes: dict[str, list[Any]] = {name: [] for name in stages}
@@ -126,14 +125,14 @@ def _by_stage(
     return nodes
 
 
-def _checked(name: str, node: Node, keys: Collection[str]) -> Any:
-    """A node of the caller's own whose updates may only have keys that the state has.
+def _with_key_check(name: str, node: Node, keys: Collection[str]) -> Any:
+    """Wrap a custom node so that an update with a key unknown to the state is an error.
 
-    LangGraph would drop other keys in silence. It reads from a function's signature which
-    arguments the function wants, so the signature is kept.
+    LangGraph would drop such keys silently. It reads a function's signature to find out which
+    arguments to pass, so the wrapper keeps the signature.
     """
     if isinstance(node, CompiledStateGraph):
-        return node  # a graph may have keys that ours has not
+        return node  # a subgraph may have keys of its own
     if isinstance(node, Runnable):
         return node | RunnableLambda(partial(_check_keys, name, keys))
     if iscoroutinefunction(node):

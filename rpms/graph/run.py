@@ -1,4 +1,4 @@
-"""Running one episode: in one call, or step by step as it happens."""
+"""Run one episode: in one call, or as a stream of steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rpms.vocabulary.turn import Decision, Turn
 
 
 class StepEvent(TypedDict):
-    """One decision as it happens: what was believed, how much knowledge was used, what came."""
+    """One step of a running episode: the turn, the belief, and the knowledge in the prompt."""
 
     turn: Turn
     belief: Belief
@@ -35,15 +35,14 @@ class StepEvent(TypedDict):
 
 
 class Options(TypedDict, total=False):
-    """What every way of running an episode takes besides the task.
+    """The keyword arguments of ``run_episode`` and its siblings.
 
     Attributes:
         env: the environment's name; the first one by default.
-        split: which list of tasks; the environment's first by default.
-        context: toggles and decoding; those of ``graph`` by default, where it has any.
-        model: a chat model object, instead of the one the context names.
-        graph: a graph of your own, e.g. with a swapped stage; its model is given to
-            ``build_graph``.
+        split: the list of tasks to choose from; the environment's first by default.
+        context: the settings of the run; by default those that ``graph`` was built with.
+        model: a chat model object, instead of the one that the context names.
+        graph: a custom graph from ``build_graph``; pass its model to ``build_graph``.
         config: LangGraph's config, e.g. a thread id for a checkpointer.
     """
 
@@ -56,13 +55,13 @@ class Options(TypedDict, total=False):
 
 
 def run_episode(task: str | int = 0, **options: Unpack[Options]) -> EpisodeOutput:
-    """Play one episode to its end and return how it went."""
+    """Run one episode to its end and return its output."""
     app, arguments = _prepare(task, options)
     return cast(EpisodeOutput, app.invoke(**arguments))
 
 
 async def arun_episode(task: str | int = 0, **options: Unpack[Options]) -> EpisodeOutput:
-    """The same, for many episodes in flight on one event loop."""
+    """Run one episode on an event loop, where many can run at once."""
     app, arguments = _prepare(task, options)
     return cast(EpisodeOutput, await app.ainvoke(**arguments))
 
@@ -70,8 +69,8 @@ async def arun_episode(task: str | int = 0, **options: Unpack[Options]) -> Episo
 def stream_episode(
     task: str | int = 0, **options: Unpack[Options]
 ) -> Iterator[StepEvent | EpisodeOutput]:
-    """Each step as a StepEvent, and at last the EpisodeOutput."""
-    app, arguments = _prepare(task, options)  # a mistake is told now, not at the first step
+    """Yield a ``StepEvent`` for each step, then the ``EpisodeOutput``."""
+    app, arguments = _prepare(task, options)  # not in the generator: errors are raised at the call
 
     def events() -> Iterator[StepEvent | EpisodeOutput]:
         final: Any = None
@@ -88,7 +87,7 @@ def stream_episode(
 def astream_episode(
     task: str | int = 0, **options: Unpack[Options]
 ) -> AsyncIterator[StepEvent | EpisodeOutput]:
-    """``stream_episode`` for an event loop."""
+    """Stream an episode like ``stream_episode``, on an event loop."""
     app, arguments = _prepare(task, options)
 
     async def events() -> AsyncIterator[StepEvent | EpisodeOutput]:
@@ -110,7 +109,7 @@ _STREAM: dict[str, Any] = {
 
 
 def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, Any]]:
-    """The graph to run and what to call it with; what makes no sense is refused."""
+    """Check the options; return the graph and the arguments of its call."""
     if unknown := sorted(set(options) - set(Options.__annotations__)):
         names = ", ".join(Options.__annotations__)
         raise RpmsError(f"no option called {', '.join(unknown)}; the options are {names}")
@@ -120,18 +119,17 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     if not isinstance(app, CompiledStateGraph | None):
         raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
     values = cast(dict[str, Any], options)
-    world: dict[str, Any] = {key: values[key] for key in ("env", "split") if key in values}
-    # Without a context of the call, a graph plays under the one it was built with.
-    given = options.get("context")
-    context = None if app is not None and given is None else settings(given)
-    labels: dict[str, Any] = {"condition": context.name, "model": context.model} if context else {}
-    config: dict[str, Any] = {**(options.get("config") or {})}
-    # Traces are found by these.
+    episode = {key: values[key] for key in ("env", "split") if key in values} | {"task": task}
+    # A graph that gets no context runs with the one it was built with.
+    argument = options.get("context")
+    context = None if app is not None and argument is None else settings(argument)
+    labels = {"condition": context.name, "model": context.model} if context else {}
+    config = dict[str, Any](options.get("config") or {})
+    # Tags and metadata make the episode searchable among traces.
     config["tags"] = [*([context.name] if context else ()), *(config.get("tags") or ())]
-    labels |= {"task": task, **world}
-    config["metadata"] = labels | dict[str, Any](config.get("metadata") or {})
+    config["metadata"] = {**labels, **episode, **(config.get("metadata") or {})}
     return app or build_graph(model=model), {
-        "input": {"task": task, **world},
+        "input": episode,
         "config": config,
         "context": context,
     }

@@ -12,14 +12,14 @@ _graph = build_graph()
 
 
 def graph(runtime: ServerRuntime[RunContext]) -> RpmsGraph:
-    """The one graph, after a look at what the run asks for.
+    """Return the graph, after checking the run's settings.
 
-    The server drops a misspelt setting before the graph could see it, so it is refused here. So
-    is a world by its import path: a client may choose among the worlds, not what is imported.
+    The server would drop a misspelt setting silently, so it is an error here. Environments given
+    by an import path are an error too: clients must not choose what the server imports.
     """
     only_installed()
-    running = runtime.execution_runtime
-    context = running.context if running else None
+    execution = runtime.execution_runtime
+    context = execution.context if execution else None
     if isinstance(context, dict):
         refuse_unknown({name: value for name, value in context.items() if name[:2] != "__"})
     return _graph

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.models import default_timeout, open_model
 from rpms.models.response_cache import ResponseCache
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 log = logging.getLogger("rpms")

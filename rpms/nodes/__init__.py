@@ -1,4 +1,4 @@
-"""The stages of one RPMS decision, one file each; nine have the paper's names."""
+"""The stages of one RPMS decision, one file each."""
 
 from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration

@@ -1,9 +1,9 @@
-"""Stage 7b, past the paper and off by default: rules arbitrate the agent's own actions.
+"""Stage 7b, off by default and not in the paper: the guard checks the action against the rules.
 
-The same manual that arbitrates memories judges the action a model proposes: is it feasible in the
-belief, does a rule forbid it, was it just tried in vain, and which actions does the procedure have
-for the current sub-goal. It sees only belief, goal, history and manual, never what the environment
-would accept.
+The manual that arbitrates memories also judges the proposed action: is it feasible in the current
+belief, does a rule forbid it, did it just have no effect, and does the procedure list it for the
+current sub-goal? The guard sees belief, goal, history and manual. It never sees which actions the
+environment would accept.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
 def action_arbitration(state: EpisodeState) -> EpisodeState:
-    """Read the reply and the situation; return the decision, and what is to be played.
+    """Read the proposed action and the state; return the decision and the action to execute.
 
-    ``verify`` sends a vetoed action back, with what would mend it, and falls back when that does
-    not help; ``offer`` only notes what speaks against it; ``policy`` plays the nearest
-    action of the shortlist instead.
+    ``verify`` returns a vetoed action to the model with advice on how to repair it, and chooses a
+    fallback when that does not help. ``offer`` only records the veto. ``policy`` replaces an action
+    that is not on the shortlist by the most similar one that is.
     """
     context = settings_of(state)
     mode, point = context.guard, decision_point(state)
     proposal = state["action"]
-    against = veto(point, proposal) if proposal else Veto("", "no action could be read")
+    objection = veto(point, proposal) if proposal else Veto("", "no action could be read")
     if mode == "policy":
-        return _hold(state, point, proposal, against)
-    if against is None:
+        return _restrict(state, point, proposal, objection)
+    if objection is None:
         return _decide(state, proposal, "accepted", None, proposal)
     if mode == "verify":
-        return _verify(state, point, proposal, against, context)
-    return _decide(state, proposal, "overridden", against, proposal)
+        return _verify(state, point, proposal, objection, context)
+    return _decide(state, proposal, "overridden", objection, proposal)
 
 
 def _verify(
-    state: EpisodeState, point: DecisionPoint, proposal: str, against: Veto, context: RunContext
+    state: EpisodeState, point: DecisionPoint, proposal: str, objection: Veto, context: RunContext
 ) -> EpisodeState:
-    """Ask again, unless that was done often enough or the same action comes back.
+    """Ask the model again, unless retries are used up or it repeats a vetoed action.
 
-    It comes back also when it was sent back at an earlier step and nothing has changed since. No
-    other action is played than the model's own unless it was asked again.
+    Vetoes of earlier steps count while the belief has not changed since. An action is only
+    replaced by a fallback after the model was asked again at least once.
     """
     step, changed = state["steps"] + 1, state["steps"] - len(state["ineffective"])
     vetoed = [
@@ -66,30 +66,32 @@ def _verify(
     again = proposal in (action for _, action in vetoed)
     repair = _advice(point, proposal)
     if state["retries"] < context.max_retries and not again:
-        update = _decide(state, proposal, "retried", against, "", repair)
-        question = _question(state, proposal, against, repair)
+        update = _decide(state, proposal, "retried", objection, "", repair)
+        question = _question(state, proposal, objection, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["retries"] = state["retries"] + 1
         return update
     if not (state["retries"] or again):
         if proposal:
-            return _decide(state, proposal, "overridden", against, proposal)
+            return _decide(state, proposal, "overridden", objection, proposal)
         before = []
     played = _fallback(point, [proposal, *reversed(before)])
-    return _decide(state, proposal, "fallback", against, played, repair)
+    return _decide(state, proposal, "fallback", objection, played, repair)
 
 
 def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
-    """What is played when asking did not help, from the model's own proposals, newest first.
+    """Choose an action when retries did not help, from the model's own proposals, newest first.
 
-    One that can be done, though it led round a circle; else the next step towards one of them, as
-    its veto said, unless something would be let go of for it; else the manual's idle action. The
-    procedure has no say in it: it would not be the model's own choice any more.
+    The first choice is a feasible proposal, even if it leads into a loop. The second is the next
+    step of a proposal's repair, unless it would let go of a held object. The last is the manual's
+    idle action. The procedure is not consulted: the choice should remain the model's.
     """
     actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = point._replace(repeated_here=())
     repairs = (find_repair(point.manual, action, point.belief, point.goal) for action in actions)
-    steps = [way.playable for way in repairs if way and _keeps_hold(point, way.playable)]
+    steps = [
+        repair.playable for repair in repairs if repair and _keeps_hold(point, repair.playable)
+    ]
     for action in [*actions, *steps]:
         if veto(free, action) is None:
             return action
@@ -97,11 +99,12 @@ def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
 
 
 def _advice(point: DecisionPoint, proposal: str) -> str:
-    """How a vetoed action can be repaired, in words; empty where its first step is vetoed, too."""
-    way = find_repair(point.manual, proposal, point.belief, point.goal)
-    if way is None or (way.playable and veto(point._replace(repeated_here=()), way.playable)):
+    """Describe how to repair a vetoed action; empty when the repair would be vetoed, too."""
+    repair = find_repair(point.manual, proposal, point.belief, point.goal)
+    free = point._replace(repeated_here=())
+    if repair is None or (repair.playable and veto(free, repair.playable)):
         return ""
-    return way.words
+    return repair.words
 
 
 def _keeps_hold(point: DecisionPoint, action: str) -> bool:
@@ -109,24 +112,24 @@ def _keeps_hold(point: DecisionPoint, action: str) -> bool:
     return bool(action) and {*point.belief["holding"]} <= {*after["holding"]}
 
 
-def _hold(
-    state: EpisodeState, point: DecisionPoint, proposal: str, against: Veto | None
+def _restrict(
+    state: EpisodeState, point: DecisionPoint, proposal: str, objection: Veto | None
 ) -> EpisodeState:
-    """Keep to the shortlist; where the procedure has nothing to offer, keep to what is possible."""
+    """Restrict the action to the shortlist; if that is empty, replace only a vetoed action."""
     offered = [choice["action"] for choice in state["shortlist"]]
-    if proposal in offered or (not offered and against is None):
+    if proposal in offered or (not offered and objection is None):
         return _decide(state, proposal, "accepted", None, proposal)
     if offered:
         nearest = process.extractOne(proposal, offered, scorer=fuzz.ratio)[0]
-        return _decide(state, proposal, "replaced", against or Veto("", OFF_LIST), nearest)
-    return _decide(state, proposal, "replaced", against, point.manual.domain.idle or proposal)
+        return _decide(state, proposal, "replaced", objection or Veto("", OFF_LIST), nearest)
+    return _decide(state, proposal, "replaced", objection, point.manual.domain.idle or proposal)
 
 
 def _decide(
     state: EpisodeState,
     proposal: str,
     verdict: Verdict,
-    against: Veto | None,
+    objection: Veto | None,
     played: str,
     repair: str = "",
 ) -> EpisodeState:
@@ -134,8 +137,8 @@ def _decide(
         step=state["steps"] + 1,
         proposal=proposal,
         verdict=verdict,
-        rule=against.rule if against else "",
-        reason=against.reason if against else "",
+        rule=objection.rule if objection else "",
+        reason=objection.reason if objection else "",
         repair=repair,
         played=played,
     )
@@ -146,15 +149,15 @@ def _decide(
 
 
 def note_played(state: EpisodeState, action: str) -> dict[str, list[str]]:
-    """An action that led back to where it was played is a circle, however long the way round."""
-    here, so_far = fingerprint(state["belief"]), state["played_in"]
-    return {**so_far, here: [*so_far.get(here, []), action]}
+    """Record an action under the current belief; the guard detects loops of any length by this."""
+    situation, played_in = fingerprint(state["belief"]), state["played_in"]
+    return {**played_in, situation: [*played_in.get(situation, []), action]}
 
 
-def _question(state: EpisodeState, proposal: str, against: Veto, repair: str) -> list[Message]:
-    """The veto as the next turn of the conversation."""
+def _question(state: EpisodeState, proposal: str, objection: Veto, repair: str) -> list[Message]:
+    """Word the veto as the next turn of the conversation."""
     prompts = get_environment(state["env"]).prompts
-    veto = {"action": proposal, "veto": against, "repair": repair}
+    veto = {"action": proposal, "veto": objection, "repair": repair}
     return [
         Message(role="assistant", content=state["reply"] or "(no reply)"),
         Message(role="user", content=render(prompts, "veto.j2", **veto)),

@@ -1,12 +1,12 @@
 """Stage 5: rules-first arbitration of the surviving memories.
 
-An entry's advice is played through in imagination, from the current belief and with Tier-3
-effects. A definite violation or a forbidden pattern is a hard conflict; something the belief
-does not settle is a soft one. A schema, and advice whose things are not known here yet, can only be
-held to what is so for every thing of its kind. A lesson warns of an action: where the procedure
-demands that action, or the manual says that it can work, the two conflict, and where it is unknown
-whether it can work they may. Rules always win: a losing memory is removed, and a warning on one
-that stays says what to check first.
+An entry's advice is simulated with Tier-3 effects, starting from the current belief. A violated
+precondition or a forbidden action is a hard conflict; a precondition that the belief leaves open is
+a soft conflict. A schema, and advice about things that were not seen yet, is checked only against
+what holds for every thing of its kind. A lesson warns against an action. It conflicts with the
+rules when the procedure demands that action or the manual says that it can work; when the manual
+cannot tell, the conflict is soft. Rules always win: hard conflicts remove the memory, soft ones add
+a warning that says what to check first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import (
@@ -31,39 +32,33 @@ from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, Recall, drop
 
 
 class Conflict(NamedTuple):
-    """A conflict between an entry's advice and a rule."""
-
     hard: bool
     rule: str
     reason: str
 
 
 class Arbiter:
-    """What the rules say at one moment, asked by every entry of it."""
+    """The rules at one decision point, shared by all entries that are arbitrated there."""
 
-    def __init__(self, now: DecisionPoint) -> None:
-        self.now = now
+    def __init__(self, point: DecisionPoint) -> None:
+        self.point = point
 
     @cached_property
     def demanded(self) -> frozenset[str]:
-        """The actions that the procedure has for the current sub-goal."""
-        return frozenset(choice["action"] for choice in applicable_actions(self.now))
+        """The actions that the procedure lists for the current sub-goal."""
+        return frozenset(choice["action"] for choice in applicable_actions(self.point))
 
 
 def arbitration(state: EpisodeState) -> EpisodeState:
-    """Read the candidates, belief and goal; return them with conflicts removed or annotated."""
+    """Read the candidates, belief and goal; return the candidates, conflicts dropped or warned."""
     context = settings_of(state)
-    mode, manual = (
-        context.arbitration,
-        load_manual(state["env"], context.rules_dir, context.without_rules),
-    )
+    manual = load_manual(state["env"], context.rules_dir, context.without_rules)
     arbiter = Arbiter(
         DecisionPoint(
             manual,
@@ -73,20 +68,20 @@ def arbitration(state: EpisodeState) -> EpisodeState:
             state.get("ineffective", []),
         )
     )
-    judged = []
+    recalls = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:
             conflict = find_conflict(recall, arbiter)
             if conflict is not None:
-                recall = _settle(recall, conflict, mode)
-        judged.append(recall)
-    return EpisodeState(recalls=judged)
+                recall = _resolve(recall, conflict, context.arbitration)
+        recalls.append(recall)
+    return EpisodeState(recalls=recalls)
 
 
-def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
-    """Hard conflicts are removed where the mode removes, and warned about where it only warns.
+def _resolve(recall: Recall, conflict: Conflict, mode: str) -> Recall:
+    """Drop the memory or add a warning, as the mode asks.
 
-    One bad step need not cost a whole text: a note is marked instead of removed.
+    A note gets a warning instead of being dropped: one bad step need not cost a whole text.
     """
     hard = conflict.hard and "hard" in mode
     marked = hard and recall["entry"]["type"] == NOTE
@@ -98,33 +93,32 @@ def _settle(recall: Recall, conflict: Conflict, mode: str) -> Recall:
 
 
 def find_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
-    """How an entry conflicts with the rules here and now; None when it does not."""
+    """Return the conflict between an entry and the rules at this point, if there is one."""
     kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
-    now = arbiter.now
+    point = arbiter.point
     if kind == "schema" or (recall["advice"]["by_kind"] and kind == "success"):
-        return next(kind_conflicts(actions, now.belief, now.goal, now.manual), None)
+        return next(kind_conflicts(actions, point.belief, point.goal, point.manual), None)
     if recall["advice"]["by_kind"]:
         return None
     if kind == "success":
-        return snippet_conflict(recall, now)
+        return snippet_conflict(recall, point)
     if kind in ("failure", "critical_failure"):
         return lesson_conflict(recall, arbiter)
     if kind == NOTE:
-        return note_conflict(recall, now.belief, now.goal, now.manual)
+        return note_conflict(recall, point.belief, point.goal, point.manual)
     return None
 
 
-def snippet_conflict(recall: Recall, now: DecisionPoint) -> Conflict | None:
-    """The first hard conflict met when the advice is simulated, else a soft one in its first step.
+def snippet_conflict(recall: Recall, point: DecisionPoint) -> Conflict | None:
+    """Simulate the advice; return the first hard conflict, else a soft one of its first step.
 
-    What later steps leave open will be seen on the way, and whether a walk leads anywhere is found
-    out by walking: neither is worth a warning now. After an action that nothing is known of,
-    nothing can be imagined.
+    Open preconditions of later steps deserve no warning yet: the agent will know more by then. Nor
+    do negated preconditions. The simulation stops at an action that the manual does not describe.
     """
-    actions, manual = recall["advice"]["actions"], now.manual
-    imagined, doubt = now.belief, None
+    actions, manual = recall["advice"]["actions"], point.manual
+    imagined, doubt = point.belief, None
     for number, action in enumerate(actions):
-        if conflict := goal_conflict(action, now.goal, manual, imagined):
+        if conflict := goal_conflict(action, point.goal, manual, imagined):
             return conflict
         diagnosis = check_action(manual, action, imagined)
         if diagnosis.verdict == "no_such_action":
@@ -132,9 +126,9 @@ def snippet_conflict(recall: Recall, now: DecisionPoint) -> Conflict | None:
         if diagnosis.verdict == "fails":
             return Conflict(True, diagnosis.rule, f"'{action}' cannot work: {diagnosis.reason}")
         unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
-        matters = [str(predicate) for predicate in unsure if predicate.positive]
-        if not number and matters:
-            doubt = Conflict(False, diagnosis.rule, to_check(recall, manual, matters[0]))
+        doubtful = [str(predicate) for predicate in unsure if predicate.positive]
+        if not number and doubtful:
+            doubt = Conflict(False, diagnosis.rule, to_check(recall, manual, doubtful[0]))
         if not diagnosis.rule:
             break
         imagined = simulate(manual, action, imagined)
@@ -142,7 +136,7 @@ def snippet_conflict(recall: Recall, now: DecisionPoint) -> Conflict | None:
 
 
 def to_check(recall: Recall, manual: Manual, condition: str) -> str:
-    """What is in doubt about an entry's first action, in the names that the entry prints."""
+    """Word the open precondition of an entry's first action, with the names the entry prints."""
     action, printed = recall["advice"]["actions"][0], recall["advice"]["printed"][0]
     rule, names = match_action(manual, action) or (None, {})
     shown = match_action(manual, printed)
@@ -157,11 +151,12 @@ def to_check(recall: Recall, manual: Manual, condition: str) -> str:
 def note_conflict(
     recall: Recall, belief: Belief, goal: GoalSpec, manual: Manual
 ) -> Conflict | None:
-    """A text conflicts with what it advises anywhere, not with what it leaves out.
+    """Find the actions in a note that conflict with the rules.
 
-    Forbidden for this goal, or impossible with that kind of thing: hard, whenever it would be done.
-    What depends on the moment says little about a text for a whole task; only the first action of
-    a text about this very home is held against now, and no more than warned about.
+    Actions that are forbidden for this goal, or impossible with things of that kind, are a hard
+    conflict wherever they stand in the text. The current state says little about a text for a whole
+    task, so only the first action of a note about this same scene is checked against it; that
+    conflict is soft.
     """
     actions = recall["advice"]["actions"]
     if faults := list(kind_conflicts(dict.fromkeys(actions), belief, goal, manual)):
@@ -177,9 +172,9 @@ def note_conflict(
 def kind_conflicts(
     actions: Iterable[str], belief: Belief, goal: GoalSpec, manual: Manual
 ) -> Iterator[Conflict]:
-    """The actions that a rule forbids for this goal, or that things of that kind rule out."""
-    known = {*belief["places"], *belief["last_seen"], *belief["holding"]}
-    kinds = {kind_of(name) for name in known} | {goal["object"], goal["destination"]}
+    """Yield a conflict for each action that a rule forbids for this goal or for that kind."""
+    names = {*belief["places"], *belief["last_seen"], *belief["holding"]}
+    kinds = {kind_of(name) for name in names} | {goal["object"], goal["destination"]}
     for action in actions:
         if conflict := goal_conflict(action, goal, manual):
             yield conflict
@@ -192,10 +187,10 @@ def kind_conflicts(
 def goal_conflict(
     action: str, goal: GoalSpec, manual: Manual, belief: Belief | None = None
 ) -> Conflict | None:
-    """Whether a rule forbids an action for this goal, or it completes a step of other goals alone.
+    """Return a conflict if a rule forbids the action for this goal, or only other goals need it.
 
-    Cooling is no step of heating: Tier 2 lists what a type of goal takes. Rules about the order of
-    steps are asked where there is a belief.
+    Cooling is no step of heating: Tier 2 lists the steps of each goal type. Rules about the order
+    of steps are only checked when a belief is given.
     """
     if rule := forbidden_by(manual, action, goal, belief):
         return Conflict(True, rule, f"'{action}' is forbidden for this goal")
@@ -207,43 +202,43 @@ def goal_conflict(
 
 
 def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
-    """A lesson warns of an action; where the rules say "do" or "can", the rules win.
+    """Return a conflict if a lesson warns against an action that the rules demand or allow.
 
-    A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules
-    and stays. Whether one about an action of which that is unknown agrees is in doubt: the warning
-    says what to check. What was possible then and fatal stays a warning unless the procedure, which
-    knows this goal, demands it.
+    A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules.
+    If the manual cannot tell, the conflict is soft and its warning says what to check. A lesson
+    about a fatal action conflicts only when the procedure demands that action: that it can work
+    is no argument against it.
     """
-    now, action = arbiter.now, recall["advice"]["actions"][0]
-    manual, goal, step = now.manual, now.goal, now.sub_goal["name"]
+    point, action = arbiter.point, recall["advice"]["actions"][0]
+    manual, goal, step = point.manual, point.goal, point.sub_goal["name"]
     matched = match_action(manual, action)
-    if matched is None or forbidden_by(manual, action, goal, now.belief):
+    if matched is None or forbidden_by(manual, action, goal, point.belief):
         return None
     rule, names = matched
-    serves = manual.demanded(step) == rule.name
-    if action in arbiter.demanded or (serves and _about(names.values(), goal)):
+    advances = manual.demanded(step) == rule.name
+    if action in arbiter.demanded or (advances and _concerns_goal(names.values(), goal)):
         return Conflict(True, _cited(manual, rule), f"'{action}' is what {step} demands")
     if recall["entry"]["type"] == "critical_failure":
-        if serves and any(name in now.sub_goal["target"] for name in names.values()):
+        if advances and any(name in point.sub_goal["target"] for name in names.values()):
             words = "check first whether this task asks for exactly that"
             return Conflict(False, _cited(manual, rule), words)
         return None
-    possible = can_work(manual, action, now.belief)
+    possible = can_work(manual, action, point.belief)
     if possible:
         return Conflict(True, rule.id, f"by the manual '{action}' can work now")
     if possible is None:
-        unsure = check_action(manual, action, now.belief).unsure_predicates
+        unsure = check_action(manual, action, point.belief).unsure_predicates
         return Conflict(False, rule.id, to_check(recall, manual, unsure[0])) if unsure else None
     return None
 
 
 def _cited(manual: Manual, rule: ActionRule) -> str:
-    """The id under which an action is taught; none where its rule is left out of the manual."""
+    """Return the rule's id, or "" if the rule is left out of the manual."""
     return rule.id if manual.knows(rule) else ""
 
 
-def _about(names: Collection[str], goal: GoalSpec) -> bool:
-    """Whether an action is about what the goal asks for."""
+def _concerns_goal(names: Collection[str], goal: GoalSpec) -> bool:
+    """Return True if an action with these names handles what the goal asks for."""
     return any(refers_to(name, goal["object"]) for name in names) or (
         bool(names) and all(refers_to(name, goal["destination"]) for name in names)
     )

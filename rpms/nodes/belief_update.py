@@ -11,8 +11,7 @@ from rpms.vocabulary.goal import SubGoal
 def belief_update(state: EpisodeState) -> EpisodeState:
     """Read the last turn and the observation; return the new belief and sub-goal.
 
-    A reply without an action never reached the environment, so the belief stays as it was. Where
-    sub-goals come from the manual, a run without rules has none.
+    A reply without an action never reached the environment, so the belief does not change.
     """
     env = get_environment(state["env"])
     history = state["history"]
@@ -27,7 +26,10 @@ def belief_update(state: EpisodeState) -> EpisodeState:
 
 
 def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:
-    """What follows from a new belief: the sub-goal, and which actions have changed nothing."""
+    """Return the belief, its sub-goal and the actions without effect since the last change.
+
+    In environments whose sub-goals come from the manual, a run without rules has no sub-goal.
+    """
     env, history = get_environment(state["env"]), state["history"]
     ineffective: list[str] = []
     if history and without_calls(belief) == without_calls(state["belief"]):

@@ -1,4 +1,4 @@
-"""Stage 8: play a_t in the environment and decide whether the episode is over."""
+"""Stage 8: execute a_t in the environment and check whether the episode is over."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _conclude(
         format_errors=format_errors,
         score=score,
         success=won,
-        condition=context.condition,  # a person may have changed the settings
+        condition=context.condition,  # the settings may have been edited during the episode
         done=done or out_of_steps,
     )
     if update["done"]:
@@ -78,7 +78,7 @@ def _conclude(
 
 
 def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMode | None:
-    """Only ``won`` is success. An episode mostly lost to unreadable replies says so."""
+    """Classify a lost episode; ``format`` if most replies held no readable action."""
     if won:
         return None
     if done:
@@ -87,7 +87,7 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
 
 
 def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
-    """What a viewer of the running episode gets to see of one step."""
+    """Build the ``StepEvent`` that is streamed for this step."""
     recalls, truncated = state["recalls"], state["truncated"]
     return {
         "turn": turn,

@@ -1,15 +1,15 @@
-"""Stage 3: M_cand, what the run's memory method recalls for this step (our own: Eq. 4)."""
+"""Stage 3: M_cand, the entries that the memory method recalls for this step (Eq. 4)."""
 
 from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
 from rpms.nodes.state import EpisodeState, settings_of
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -25,20 +25,20 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'{method.name}'; pass on what after_trial returned for this method"
         )
     env = get_environment(state["env"])
-    known = load_manual(
+    manual = load_manual(
         state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
     )
-    now = GroundingContext(
-        known, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
+    grounding = GroundingContext(
+        manual, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
         env.role_names(state["belief"]), _effective(state), env.steps_done,
     )  # fmt: skip
     begun = bool(state.get("history"))
-    request = RecallRequest(state["env"], now, context, carried_over, runtime.store, begun)
+    request = RecallRequest(state["env"], grounding, context, carried_over, runtime.store, begun)
     return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 
 
 def _effective(state: EpisodeState) -> list[str]:
-    """The actions that were carried out, without those at the end that changed nothing."""
+    """Return the executed actions, without those at the end that had no effect."""
     turns = state.get("history", [])
     changed = len(turns) - len(state.get("ineffective", []))
     return [turn["action"] for turn in turns[:changed] if turn["action"] and not turn["failed"]]

@@ -1,4 +1,4 @@
-"""Stage 7: a_t = LLM(p_t). The only stage that may be slow, retried or timed out."""
+"""Stage 7: a_t = LLM(p_t), the only stage with retries and a timeout."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import NodeError
 
 from rpms.envs import live as episodes
+from rpms.envs.manuals import load_manual
 from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, fault_line, normalize_reply
@@ -22,7 +23,6 @@ from rpms.models.response_cache import REPLAYED
 from rpms.models.retrying import pause_before_retry, wait_for, within
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.reply import read_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.turn import Usage
@@ -31,18 +31,18 @@ from rpms.vocabulary.turn import Usage
 def make_llm_call(
     model: BaseChatModel | None = None, reply_cache: str = ""
 ) -> Runnable[EpisodeState, EpisodeState]:
-    """The stage for one chat model, or for whichever the settings name.
+    """Make the stage for a chat model; by default it opens the model that the settings name.
 
-    Reads the prompt; returns the reply, its thought and action, and the tokens it cost. What goes
-    wrong is raised: the retry policy tries again while that may help, and then ``model_failed``
-    ends the episode. LangGraph's own node timeout is not used: it is fixed when the graph is built,
-    and how long a call may take is a setting of the run.
+    The stage reads the prompt and returns the reply, its thought and action, and its token usage.
+    Errors are raised: LangGraph's retry policy calls the stage again, and ``model_failed`` ends the
+    episode when retries are used up. The time limit of a call is a setting of the run, so the stage
+    applies it; LangGraph's node timeout is fixed when the graph is built.
 
-    ``reply_cache`` names a file of replies that need no new call.
+    ``reply_cache`` names a file of earlier replies, which answer the same prompts again.
     """
     answered: set[tuple[str, str]] = set()
 
-    # Once for each kind of run, of which a server may see any number.
+    # A server may see any number of different settings: the cache is bounded.
     @lru_cache(maxsize=64)
     def open_model(env: str, context: RunContext) -> BaseChatModel:
         if model is None:
@@ -88,7 +88,7 @@ llm_call = make_llm_call()
 
 
 def _choices(state: EpisodeState, context: RunContext) -> dict[str, Any]:
-    """With guard ``policy`` the reply is held to the shortlist."""
+    """With guard ``policy``, constrain the reply to the shortlist."""
     if context.guard != "policy" or not state["shortlist"]:
         return {}
     return {"choices": [choice["action"] for choice in state["shortlist"]]}
@@ -102,15 +102,21 @@ def _call(chat: BaseChatModel, **arguments: Any) -> AIMessage:
 
 
 def _trace(state: EpisodeState, context: RunContext, model: str) -> RunnableConfig:
-    """What a call is found by in LangSmith, or in any other callback."""
+    """Return the tags and metadata of a call, for LangSmith and other callbacks."""
     step = state["steps"] + 1
-    about = {"world": state["env"], "split": state["split"], "task": state["task_id"], "step": step}
-    about |= {"condition": context.name, "model": model}
-    return {"run_name": f"step {step}", "tags": [state["env"], context.name], "metadata": about}
+    metadata = {
+        "world": state["env"],
+        "split": state["split"],
+        "task": state["task_id"],
+        "step": step,
+        "condition": context.name,
+        "model": model,
+    }
+    return {"run_name": f"step {step}", "tags": [state["env"], context.name], "metadata": metadata}
 
 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
-    """End the episode and say why; a model error is never counted as a failure of the agent."""
+    """End the episode with a ``model_error``, which never counts as a failure of the agent."""
     episodes.finish(state["episode_id"], state["spec"])
     return EpisodeState(
         failure_mode="model_error",
@@ -145,7 +151,7 @@ def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> Episode
 
 
 def read_usage(state: EpisodeState, reply: AIMessage) -> Usage:
-    """Token counts come from the provider; where it reports none they are estimated."""
+    """Return the token counts that the provider reports, or estimates if it reports none."""
     reported: Mapping[str, Any] = reply.usage_metadata or {}
     if reported:
         spent, written = reported["input_tokens"], reported["output_tokens"]

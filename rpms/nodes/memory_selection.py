@@ -1,23 +1,23 @@
-"""Stage 5b: which of the surviving memories the prompt shows.
+"""Stage 5b: select the surviving memories that the prompt shows.
 
-The memory method selects first (ours: the best k of each type, one of several alike). Then the
-token budget: the least useful memories go, from the end of the list, until the blocks fit. What is
-left out stays in the list with its outcome.
+The memory method selects first; ours takes the best k of each type and drops duplicates. Then
+memories are dropped from the end of the list until the blocks fit the token budget. Dropped
+memories stay in the list, with the reason.
 """
 
 from __future__ import annotations
 
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.registry import find_method
 from rpms.nodes.state import EpisodeState, knowledge_of, settings_of
 from rpms.prompts.blocks import knowledge_blocks, recap, tokens
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, drop
 
 
 def memory_selection(state: EpisodeState) -> EpisodeState:
-    """Read the candidates and what else the prompt shows; return them, those left out dropped."""
+    """Read the candidates and the active rules; return the candidates, the surplus dropped."""
     context = settings_of(state)
     rules = _printed_rules(state, context) if context.rules else None
     method = find_method(context.memory_method)
@@ -27,21 +27,21 @@ def memory_selection(state: EpisodeState) -> EpisodeState:
 
 
 def within_token_budget(state: EpisodeState, selected: list[Recall]) -> list[Recall]:
-    """Memory has a token budget of its own, or shares one with rules and state, which stay."""
+    """Drop memories over ``memory_token_budget``, or over the budget of all knowledge blocks."""
     context, recalls = settings_of(state), list(selected)
-    known = knowledge_of(state)._replace(recalls=recalls)
+    knowledge = knowledge_of(state)._replace(recalls=recalls)
     shown = [number for number, recall in enumerate(recalls) if not recall["dropped_by"]]
-    alone = context.memory_token_budget
-    limit, whose = (alone, "memory") if alone else (context.token_budget, "the blocks")
-    # The lines that stand for hidden turns are no knowledge: they take no memory's place.
-    free = 0 if alone else tokens(["\n".join(recap(known))])
-    blocks = knowledge_blocks(known)
-    while shown and tokens([blocks.memory] if alone else blocks) - free > limit:
+    memory_only = context.memory_token_budget
+    limit, owner = (memory_only, "memory") if memory_only else (context.token_budget, "the blocks")
+    # The recap of hidden turns replaces history, so it does not count against the budget.
+    free = 0 if memory_only else tokens(["\n".join(recap(knowledge))])
+    blocks = knowledge_blocks(knowledge)
+    while shown and tokens([blocks.memory] if memory_only else blocks) - free > limit:
         number = shown.pop()
         recalls[number] = drop(
-            recalls[number], "over token budget", f"{whose} may take {limit} tokens"
+            recalls[number], "over token budget", f"{owner} may take {limit} tokens"
         )
-        blocks = knowledge_blocks(known)
+        blocks = knowledge_blocks(knowledge)
     return recalls
 
 

@@ -1,8 +1,8 @@
 """Stage 6: p_t = SysInst + ICL + R_active + gamma_g + b_t + M_arb + H_{1:t-1} + o_t (Eq. 7).
 
-The baseline prompt is this prompt minus the knowledge blocks, byte for byte: blocks are only
-ever inserted, and nothing else depends on whether they are there. A world may print its blocks
-in another order than the equation does, as the paper's listings do.
+The baseline prompt is this prompt without the knowledge blocks, byte for byte: blocks are inserted
+and change nothing else. An environment may order its blocks differently from the equation, as the
+paper's listings do.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from rpms.prompts.examples import (
 from rpms.vocabulary.context import ALL_TURNS
 from rpms.vocabulary.turn import Message, Turn
 
-# A reply without an action can be pages of text; the history keeps enough to learn from.
-REPLY_KEPT = 400
-# Guards that show the model the actions that serve the sub-goal.
+# A reply without an action can be pages of text; the history keeps this many characters.
+REPLY_CHARACTERS = 400
+# Guards that show the model the applicable actions of the sub-goal.
 OFFERING = ("offer", "policy")
-# How many actions a prompt offers: few enough to read, enough to leave a choice.
+# The number of actions a prompt offers: few enough to read, enough to leave a choice.
 SHORTLIST = 6
 
 
 def make_prompt_build(
     model: BaseChatModel | None = None,
 ) -> Callable[[EpisodeState], EpisodeState]:
-    """The stage, kept to the context limit of ``model``, or of the model the settings name.
+    """Make the stage for a chat model; by default for the model that the settings name.
 
-    That limit is found once for each kind of run; a server may see any number of them.
+    The prompt stays within the context limit of that model.
     """
+    # A server may see any number of different settings: the cache is bounded.
     room_of = lru_cache(maxsize=256)(partial(prompt_room, model=model))
 
     def prompt_build(state: EpisodeState) -> EpisodeState:
-        """Read everything assembled so far; return the prompt as chat messages."""
+        """Read the outputs of the stages before; return the prompt as chat messages."""
         return _build(state, room_of(state["env"], settings_of(state)))
 
     return prompt_build
@@ -62,18 +63,18 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
     opening, closing = arrange(blocks, context.layout, env)
     offering = context.guard in OFFERING
     choices = applicable_actions(decision_point(state))[:SHORTLIST] if offering else []
-    # Why the last action was rejected, and what is to be chosen from, stand next to the newest
-    # observation, in either layout.
+    # In either layout, the reason of the last rejection and the offered actions stand next to the
+    # newest observation.
     closing.append(blocks.last_action)
     closing.append(offered_actions(env, choices))
-    # The world's own list is no knowledge of ours: it is not counted as such.
+    # The environment's list of actions is not part of knowledge_tokens.
     commands = state.get("commands", [])
     history, first = state["history"], state["first_observation"]
     choice = env.prompts, state["goal"]["type"], context.examples
     if context.turns_shown == ALL_TURNS:
         examples = load_examples(*choice)
     else:
-        # The state block then stands for what is left out.
+        # The state block recaps the hidden turns.
         recapped = context.hidden_turns(len(history)) > 0
         examples, history = short_examples(*choice, env.rules), list_once(history, recapped)
         first = without_list(first) if recapped else first
@@ -96,10 +97,10 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
 
 
 def arrange(blocks: Blocks, layout: str, env: Environment) -> tuple[list[str], list[str]]:
-    """The blocks that stand before the history, and those behind it."""
+    """Return the blocks that stand before the history, and those after it."""
     texts = {name: getattr(blocks, name) for name in env.blocks}
-    # What never changes comes first and the history only grows, so that a provider or a local
-    # server can reuse the whole prefix of the previous step.
+    # The rules never change and the history only grows, so a provider or a local server can reuse
+    # the whole prefix of the previous step.
     opening = [texts.pop("rules")] if layout == "cache_friendly" else []
     return (opening, [*texts.values()]) if opening else ([*texts.values()], [])
 
@@ -113,9 +114,9 @@ def _conversation(
     history: Sequence[Turn],
     closing: Sequence[str],
 ) -> list[Message]:
-    """System, the examples as earlier turns, then the task as turns of its own.
+    """Return the system message, the examples as earlier turns, then the task's own turns.
 
-    ``closing`` stands right before the newest observation and moves on with it.
+    ``closing`` is printed right before the newest observation.
     """
     before = [examples[-1]["content"], NEW_TASK] if examples else []
     start = [*before, *opening, *([] if history else closing), first]
@@ -133,9 +134,9 @@ def _conversation(
 
 
 def reply_of(turn: Turn) -> str:
-    """A past turn in the reply format; an unreadable reply as it was, cut short."""
+    """Return a past turn in the reply format; a reply without an action is only shortened."""
     if not turn["action"]:
-        return turn["reply"][:REPLY_KEPT] or "(no reply)"
+        return turn["reply"][:REPLY_CHARACTERS] or "(no reply)"
     if turn["thought"]:
         return f"Thought: {turn['thought']}\nAction: {turn['action']}"
     return f"Action: {turn['action']}"

@@ -11,15 +11,15 @@ from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.state import EpisodeState, afresh, environment_failed
-from rpms.prompts.examples import check_shown
+from rpms.nodes.state import EpisodeState, environment_failed, replace_list
+from rpms.prompts.examples import check_prompts
 from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
-# Given with the input, or by the stage that follows at once.
-WRITTEN_ELSEWHERE = {"task", "cross_trial_memory", "sub_goal", "spec", "goal", "belief", "rules"}
+# Keys of the input, keys that `fresh_state` sets itself, and one that `belief_update` writes.
+NOT_EMPTIED = {"task", "cross_trial_memory", "sub_goal", "spec", "goal", "belief", "rules"}
 # Growing a generated split to a mistyped index of ten digits would fill the disk.
 DIGITS = 4
 
@@ -29,15 +29,15 @@ ResetEnv = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
 
 
 def make_reset_env(default: RunContext | None = None, find: Find | None = None) -> ResetEnv:
-    """The stage, with settings for runs that give none, and with a way to find the task.
+    """Make the stage; ``default`` holds the settings of runs that pass none.
 
-    ``find`` is for whoever runs a whole split: it is then not listed again for every episode.
+    ``find`` replaces the lookup of the task, so that a run over a whole split lists it only once.
     """
 
     def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
         task, context = (find or find_input_task)(state), run_settings(runtime.context, default)
-        check_shown(task["env"], context)
+        check_prompts(task["env"], context)
         fresh = fresh_state(context, task)
         try:
             observation = episodes.start(fresh["episode_id"], task)
@@ -54,26 +54,26 @@ def make_reset_env(default: RunContext | None = None, find: Find | None = None) 
 reset_env = make_reset_env()
 
 
-def run_settings(given: Any, default: RunContext | None) -> RunContext:
-    """The context of the call, else the graph's own, else the defaults.
+def run_settings(context: Any, default: RunContext | None) -> RunContext:
+    """Return the context of the call, else the graph's default, else the default settings.
 
-    Within another graph the context is that graph's; ours may stand in its field ``rpms``.
+    Inside another graph the context is that graph's; ours may be its field ``rpms``.
     """
     try:
-        return default if default and given is None else settings(given)
+        return default if default and context is None else settings(context)
     except RpmsError as error:
         if default:
             return default
         raise RpmsError(
-            "within another graph, build this one with build_graph(context=RunContext(...)), or "
-            f"give that one's context a field rpms with a RunContext: {error}"
+            "inside another graph, build this one with build_graph(context=RunContext(...)), or "
+            f"give the other graph's context a field rpms with a RunContext: {error}"
         ) from None
 
 
 def find_input_task(state: EpisodeState) -> Task:
-    """The task that the input names, of the first environment and its first split by default.
+    """Find the task that the input names; env and split default to the first there is.
 
-    LangGraph drops unknown keys of an input in silence, so a missing task may be a misspelt one.
+    LangGraph drops unknown input keys silently, so a misspelt ``task`` looks like a missing one.
     """
     if "task" not in state:
         raise RpmsError(
@@ -85,14 +85,13 @@ def find_input_task(state: EpisodeState) -> Task:
 
 
 def fresh_state(context: RunContext, spec: Task) -> EpisodeState:
-    """Every key a later stage writes is set here, to what is empty of its type.
+    """Return the state of a new episode, with an empty value for every key of a later stage.
 
-    A thread that is run a second time then starts clean instead of continuing the previous
-    episode.
+    A thread that is run a second time starts clean instead of continuing the previous episode.
     """
     kinds = get_type_hints(EpisodeState)
-    empty = {name: _empty(kind) for name, kind in kinds.items() if name not in WRITTEN_ELSEWHERE}
-    begun = EpisodeState(
+    empty = {name: _empty(kind) for name, kind in kinds.items() if name not in NOT_EMPTIED}
+    fresh = EpisodeState(
         env=spec["env"],
         split=spec["split"],
         episode_id=uuid4().hex,
@@ -103,10 +102,10 @@ def fresh_state(context: RunContext, spec: Task) -> EpisodeState:
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
         belief=empty_belief(),
         rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
-        history=afresh([]),
-        decisions=afresh([]),
+        history=replace_list([]),
+        decisions=replace_list([]),
     )
-    return cast(EpisodeState, empty | begun)
+    return cast(EpisodeState, empty | fresh)
 
 
 def _empty(kind: Any) -> Any:
@@ -116,11 +115,11 @@ def _empty(kind: Any) -> Any:
 
 
 def find_task(env: str, split: str, task: str) -> Task:
-    """A task by id, by the end of its id (the trial), or by index within the split."""
+    """Find a task by its id, by the end of its id (the trial), or by its index in the split."""
     name = task.strip()
     by_index = name.isdecimal()
     index = int(name) if by_index and len(name) <= DIGITS else 10**DIGITS
-    # Only as many as the index needs are listed; generated splits grow on request.
+    # Generated splits grow on request, so no more tasks are listed than the index needs.
     tasks = get_environment(env).tasks(split, index + 1 if index < 10**DIGITS else None)
     if by_index:
         if index < len(tasks):

@@ -1,11 +1,11 @@
-"""Stage 2: R_active = R_U + R_D(g_type) + R_E, plus the lines for this very situation."""
+"""Stage 2: R_active = R_U + R_D(g_type) + R_E, plus the rule lines for the current situation."""
 
 from __future__ import annotations
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.rules import Manual, Rejection, explain_rejection
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.turn import rejected_since
 
 
@@ -19,11 +19,11 @@ def rule_assembly(state: EpisodeState) -> EpisodeState:
 
 
 def last_rejection(state: EpisodeState, manual: Manual) -> Rejection | None:
-    """What became of the last action if it came to nothing, and why.
+    """Explain why the last action was rejected, or not executed; None if it was executed.
 
-    Tier 3 diagnoses a rejection against the belief, which a rejected action leaves unchanged. What
-    the guard sent back and did not play is named, too, while nothing changes: the model is not
-    asked about it again, and would propose it for ever.
+    Tier 3 explains a rejection by the belief, which a rejected action leaves unchanged. An action
+    that the guard replaced by a fallback is explained too, while the belief does not change: the
+    model is not asked about it again, and would otherwise keep proposing it.
     """
     last = state["history"][-1] if state["history"] else None
     decision = state["decisions"][-1] if state.get("decisions") else None

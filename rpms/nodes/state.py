@@ -1,6 +1,6 @@
-"""The graph's state: what goes in, what comes out, and what the stages pass along.
+"""The graph's state: its input, its output, and the keys that the stages pass along.
 
-Plain data only. The live environment is not here; nodes reach it through ``rpms.envs.live``.
+The state holds plain data only. Nodes reach the live environment through ``rpms.envs.live``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing_extensions import TypedDict
 
 from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.prompts.blocks import Knowledge
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import ActiveRules
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.error_place import ErrorPlace, place_of
@@ -30,14 +30,13 @@ from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage, rej
 
 
 def _choices(names: Callable[[], list[str]], description: str) -> Any:
-    """A form offers these; they are asked for when the form is drawn, not before."""
+    """Offer the names as choices in Studio's form; they are listed when the schema is read."""
     return Field(
         description=description, json_schema_extra=lambda form: form.update(enum=[*names()])
     )
 
 
 def _splits() -> list[str]:
-    """Of all worlds, each once."""
     names = [split for env in environment_names() for split in get_environment(env).splits()]
     return list(dict.fromkeys(names))
 
@@ -46,61 +45,63 @@ T = TypeVar("T")
 
 
 def add_new(old: list[T], new: list[T]) -> list[T]:
-    """Both together; a graph used as a node hands the old back with what it may have added."""
+    """Append the new items; a graph used as a node returns the old ones again with its own."""
     return new if new[: len(old)] == old else [*old, *new]
 
 
 def as_messages(_: Any, messages: Sequence[MessageLikeRepresentation]) -> list[AnyMessage]:
-    """A prompt in whatever form LangChain takes one: pairs, dictionaries of role and content."""
+    """Replace the prompt, given in any form that LangChain accepts."""
     return cast(list[AnyMessage], convert_to_messages(messages))
 
 
-# What grows during an episode: a stage returns only what is new, LangGraph adds it.
+# Lists that grow during an episode: a stage returns only new items, and LangGraph appends them.
 History = Annotated[list[Turn], add_new]
 Decisions = Annotated[list[Decision], add_new]
 
 
-def afresh(value: list[T]) -> list[T]:
-    """A new beginning for what grows, where the stage's value would be added to the old one."""
+def replace_list(value: list[T]) -> list[T]:
+    """Replace a growing list instead of appending to it."""
     return cast(list[T], Overwrite(value))
 
 
 class EpisodeInput(TypedDict, total=False):
-    """Which episode to run: an environment, a split, and a task by its id or its index.
+    """The episode to run: an environment, a split, and a task by its id or its index.
 
-    ``cross_trial_memory`` is what a memory method kept of earlier trials of the same task; it is
-    left out in a first trial.
+    ``cross_trial_memory`` holds a memory method's notes on earlier trials of the same task; a first
+    trial has none.
     """
 
-    env: Annotated[str, _choices(environment_names, "The world; the first one by default.")]
-    split: Annotated[str, _choices(_splits, "A list of tasks of that world; its first by default.")]
+    env: Annotated[str, _choices(environment_names, "The environment; the first one by default.")]
+    split: Annotated[
+        str, _choices(_splits, "A list of tasks of that environment; its first by default.")
+    ]
     task: str | int
     cross_trial_memory: dict[str, Any]
 
 
 class EpisodeOutput(TypedDict, total=False):
-    """How it went.
+    """The result of an episode.
 
     Attributes:
-        task_id: the task that was played.
-        condition: the letter, by which knowledge was on.
-        success: the environment said won; nothing else counts.
+        task_id: the id of the task.
+        condition: the paper's letter for the knowledge that was on.
+        success: True if the environment reports the task as won.
         score: the environment's final score.
-        steps: actions taken, including refused ones and unreadable replies.
-        invalid_actions: steps the environment refused, or that held no action.
+        steps: actions taken, including rejected ones and unreadable replies.
+        invalid_actions: steps that the environment rejected, or that had no action.
         format_errors: replies from which no action could be read.
-        failure_mode: None on success.
-        error: the message behind a model or infrastructure error.
-        error_place: where in your own code it was raised, if it was there.
+        failure_mode: why the episode was lost; None on success.
+        error: the message of a model or infrastructure error.
+        error_place: the line of your own code that raised it, if one did.
         prompt_tokens: as reported by the model, else estimated.
-        output_tokens: likewise.
+        output_tokens: as reported by the model, else estimated.
         cached_tokens: prompt tokens that the provider read from its own cache.
-        model_calls: replies that a model gave; retries of one call count once.
-        cache_hits: replies that came from the response cache instead.
-        capped_replies: replies that were longer than their tokens can be, and were cut off.
-        decisions: what the guard made of each proposed action; empty while it is off.
-        goal: what the task asked for.
-        first_observation: o_0, which states the task and stays in every prompt.
+        model_calls: replies from a model; retries of one call count once.
+        cache_hits: replies from the response cache.
+        capped_replies: replies cut off because they were longer than their token limit allows.
+        decisions: the guard's decision on each proposed action; empty while the guard is off.
+        goal: the parsed goal of the task.
+        first_observation: o_0, which states the task and is part of every prompt.
         history: every turn.
     """
 
@@ -131,31 +132,31 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
 
     Attributes:
         settings: the ``RunContext`` of this episode as plain data, written by ``reset_env``. Every
-            stage and every edge reads it here (``settings_of``), so an episode that is taken up
-            again continues under the settings it began with.
+            stage and every edge reads it here (``settings_of``), so a resumed episode keeps its
+            settings.
         episode_id: key of the live environment.
         spec: the resolved task.
         observation: o_t.
-        simulator_state: the simulator's state, where that is plain data; the agent never sees it.
-        commands: what the world would accept now, where the run shows it; else empty.
+        simulator_state: the simulator's state, if it is plain data; the agent never sees it.
+        commands: the actions the environment would accept, with ``action_list``; else empty.
         belief: b_t.
-        sub_goal: where the agent is within the goal.
+        sub_goal: the step of the goal that the agent works on.
         rules: R_active, while rules are on.
-        recalls: the candidates with their outcomes, while memory is on.
-        truncated: candidates that are too many to be listed: how many, by outcome.
+        recalls: the memory candidates with their outcomes, while memory is on.
+        truncated: the number of candidates that ``recalls`` leaves out, by outcome.
         prompt: p_t, exactly as sent, as LangChain's messages. Our stages return them as plain
-            data, so that ``stream_mode="messages"`` shows what the model says and no prompts.
-        knowledge_tokens: estimated tokens of the injected blocks in this prompt.
-        dropped_turns: earlier turns left out of this prompt for want of room.
+            data, so that ``stream_mode="messages"`` streams the replies and not the prompts.
+        knowledge_tokens: estimated tokens of the knowledge blocks in this prompt.
+        dropped_turns: earlier turns left out of this prompt to fit the model's context.
         reply: the model's reply.
         thought: the reasoning in that reply.
-        action: a_t, the action to execute: the reply's own, until the guard, a node or a person
-            chooses another. Empty where the reply had none.
-        usage: what that reply cost.
-        ineffective: actions played since the belief last changed.
-        played_in: what the guard let through, by the fingerprint of the belief it was played in.
-        shortlist: actions that serve the sub-goal, where the guard offers them.
-        retries: how often the model was asked again for this step.
+        action: a_t, the action to execute: the reply's, until the guard, a node or a person
+            chooses another. Empty if the reply had none.
+        usage: the tokens of that reply.
+        ineffective: actions executed since the belief last changed.
+        played_in: the actions the guard let through, by the fingerprint of the belief.
+        shortlist: the applicable actions of the sub-goal, when the guard offers them.
+        retries: how often the guard asked the model again in this step.
         done: the episode has ended.
     """
 
@@ -189,12 +190,12 @@ GROWING = ("history", "decisions")
 
 
 def settings_of(state: Mapping[str, Any]) -> RunContext:
-    """The settings of an episode; the defaults for a state that no episode began."""
+    """Return the settings of an episode; the defaults for a state without any."""
     return _context(tuple((state.get("settings") or {}).items()))
 
 
 def knowledge_of(state: EpisodeState) -> Knowledge:
-    """The part of the state that the knowledge blocks print."""
+    """Return the part of the state that the knowledge blocks print."""
     return Knowledge(
         get_environment(state["env"]), settings_of(state), state["goal"], state["sub_goal"],
         state["belief"], state["rules"], state["recalls"], state["history"], state["ineffective"],
@@ -202,10 +203,10 @@ def knowledge_of(state: EpisodeState) -> Knowledge:
 
 
 def decision_point(state: EpisodeState) -> DecisionPoint:
-    """The part of the state that the rules judge an action by.
+    """Return the part of the state by which the rules judge an action.
 
-    The guard and the expert have the procedure under every condition; an agent without rules may
-    have no sub-goal of its own.
+    The guard and the expert use the procedure under every condition. In runs without rules the
+    state may have no sub-goal, so it is computed here.
     """
     context, history = settings_of(state), state.get("history", [])
     rejected = rejected_since(history, state["ineffective"])
@@ -220,13 +221,13 @@ def decision_point(state: EpisodeState) -> DecisionPoint:
         no_effect=state["ineffective"],
         refused={turn["action"] for turn in rejected},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
-        # Guard policy holds to the procedure anyway, also where that has nothing to offer.
+        # Guard policy always follows the procedure, so it checks answers as well.
         check_answers=context.check_answers or context.guard == "policy",
     )
 
 
 def environment_failed(fault: EnvironmentFault, stage: str) -> EpisodeState:
-    """The end of an episode whose simulator failed."""
+    """End an episode whose simulator failed."""
     return EpisodeState(
         failure_mode="infrastructure_error",
         error=str(fault),
@@ -240,8 +241,8 @@ def _context(items: tuple[tuple[str, Any], ...]) -> RunContext:
     return settings(dict(items))
 
 
-def follow(state: dict[str, Any], update: Mapping[str, Any]) -> None:
-    """Do to ``state`` what LangGraph does with a stage's update, for whoever reads a stream."""
+def apply_update(state: dict[str, Any], update: Mapping[str, Any]) -> None:
+    """Apply a stage's update to ``state`` as LangGraph does, for readers of a stream."""
     for key, value in update.items():
         if isinstance(value, Overwrite):
             state[key] = value.value

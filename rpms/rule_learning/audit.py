@@ -24,6 +24,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rpms.envs.base import Environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.tables import NONE, Cell, Table, count
 from rpms.evals.running.plan import choose_tasks
 from rpms.guard.policy import applicable_actions
@@ -41,7 +42,6 @@ from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
 from rpms.rules.semantics import can_work, match_action, simulate
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth

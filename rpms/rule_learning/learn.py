@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from rpms.envs import Environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.run_folder import read_records
 from rpms.evals.running.learn import find_runs
 from rpms.evals.running.learning_splits import is_learning_split, learning_splits
@@ -26,7 +27,6 @@ from rpms.rules.check import check_manual
 from rpms.rules.predicates import ARGUMENT
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import write_whole

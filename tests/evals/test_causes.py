@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import CAUSES, NOT_RECORDED, Cause, cause_rank, find_cause
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import FailureMode
 

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.step_analysis import Analysis, analyse
 from rpms.evals.running.episode import EpisodeResult, play_job
 from rpms.evals.running.plan import Job
@@ -19,7 +20,6 @@ from rpms.graph import run_episode
 from rpms.graph.build import build_graph
 from rpms.models.controls import Replay
 from rpms.nodes.reset_env import make_reset_env
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 

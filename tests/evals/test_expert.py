@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.run_folder import read_log, read_run
 from rpms.evals.running.arms import Variant
 from rpms.evals.running.evaluate import ExecutionOptions, evaluate
@@ -21,7 +22,6 @@ from rpms.evals.running.runner import RunSession
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.reply import read_action
 from rpms.rules import check_action, forbidden_by
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn

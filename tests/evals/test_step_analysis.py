@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
     NOTHING_REFUSED,
@@ -16,7 +17,6 @@ from rpms.evals.analysis.step_analysis import (
     source_type,
 )
 from rpms.rules.judgement import KNOWN_ACTION
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Decision, FailureMode, Verdict
 

@@ -12,8 +12,8 @@ import pytest
 
 from rpms import arun_episode
 from rpms.commands import main as cli
+from rpms.envs.manuals import load_manual
 from rpms.models import forget_models
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 
 pytestmark = [pytest.mark.local, pytest.mark.engine]

@@ -22,7 +22,7 @@ from rpms.graph import (
     run_episode,
     stream_episode,
 )
-from rpms.nodes.state import EpisodeInput, EpisodeOutput, follow
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, apply_update
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Turn
@@ -112,7 +112,7 @@ async def test_a_loop_gives_what_a_plain_run_gives(condition: str) -> None:
         assert list(update) == list(plain[number])
         for stage, change in update.items():
             assert {**change, "episode_id": ""} == {**plain[number][stage], "episode_id": ""}
-            follow(final, change)
+            apply_update(final, change)
         number += 1
     assert number == len(plain)
     assert {key: final[key] for key in EpisodeOutput.__annotations__} == run_episode(

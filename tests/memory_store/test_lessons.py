@@ -10,11 +10,11 @@ from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import merge_entries
 from rpms.memory_store.grounding import UNEXPLAINED
 from rpms.memory_store.lessons import learn, lessons
 from rpms.rules.ablate import leave_out
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn
 
 ENV = get_environment("alfworld")

@@ -9,8 +9,8 @@ from itertools import chain, combinations
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import MemoryIndex
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.naming import bare_name, refers_to, same_kind

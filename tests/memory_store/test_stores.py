@@ -17,6 +17,7 @@ from langgraph.store.sqlite import SqliteStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.graph import build_graph
 from rpms.memory_store import (
     load_from_store,
@@ -31,7 +32,6 @@ from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.rpms import RpmsMemory
 from rpms.memory_store.stores import namespace
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.conftest import HOME

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.messages import BaseMessage
 
+from rpms.envs.manuals import load_manual
 from rpms.models import constrain, open_model
 from rpms.models.constrained import _servers, fits, reply_schema
 from rpms.models.sim import SimPlanner
 from rpms.prompts.reply import read_reply
-from rpms.rules.world_manual import load_manual
 from tests.openai_server import Answer, OpenAIServer
 
 ACTIONS = ("go to {place}", "look")

@@ -17,10 +17,10 @@ import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 
+from rpms.envs.manuals import load_manual
 from rpms.models import constrained, forget_models, local, open_model
 from rpms.models.constrained import fits
 from rpms.models.local import LocalModel, find_weights, missing, parse_name
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from tests.models import gguf_files
 

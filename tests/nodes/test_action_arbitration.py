@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.graph.run import run_episode
 from rpms.guard.policy import applicable_actions
 from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.prompt_build import SHORTLIST, prompt_build
 from rpms.nodes.rule_assembly import rule_assembly
-from rpms.nodes.state import EpisodeState, decision_point, follow
+from rpms.nodes.state import EpisodeState, apply_update, decision_point
 from rpms.prompts.reply import read_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Choice, Decision, Message, Turn
@@ -61,7 +61,7 @@ def verified(now: EpisodeState, *replies: str, **settings: Any) -> list[Decision
     now = EpisodeState(**now)
     for reply in replies:
         update = judged("verify", said(now, reply), **settings)
-        follow(now, update)
+        apply_update(now, update)
     return now["decisions"]
 
 

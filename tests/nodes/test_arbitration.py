@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import Note
 from rpms.memory_store.grounding import GroundingContext, ground
 from rpms.memory_store.methods.note_method import candidate
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import SubGoal
@@ -245,8 +245,9 @@ def judge_note(
 ) -> Recall:
     recall_request = request(goal)
     state = EpisodeState(
-        env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
-        sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
+        env="alfworld", goal=recall_request.moment.goal, belief=recall_request.moment.belief,
+        sub_goal=recall_request.moment.sub_goal,
+        recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
     return arbitration(under(state, RunContext(**settings)))["recalls"][0]
 

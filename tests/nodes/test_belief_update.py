@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.answers import belief_after
 from rpms.nodes import belief_update
 from rpms.nodes.state import EpisodeState
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Turn
 

@@ -7,12 +7,12 @@ import pytest
 from langgraph.runtime import Runtime
 
 from rpms.envs.base import Outcome
+from rpms.envs.manuals import load_manual
 from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
 from rpms.nodes.env_step import NO_ACTION
-from rpms.nodes.state import EpisodeState, follow
+from rpms.nodes.state import EpisodeState, apply_update
 from rpms.prompts.reply import read_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 from tests.scripted_episode import put_underneath, under
@@ -64,7 +64,7 @@ def start(play_script: Play, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
                 thought, action = read_action(reply, "alfworld", load_manual("alfworld"))
                 said = {"reply": reply, "thought": thought, "action": action}
                 current = EpisodeState(**{**current, **said})
-                follow(current, env_step(current, runtime))  # type: ignore[arg-type]
+                apply_update(current, env_step(current, runtime))  # type: ignore[arg-type]
             return current
 
         return world, step

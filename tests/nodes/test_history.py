@@ -10,6 +10,7 @@ import pytest
 from langchain_core.language_models import GenericFakeChatModel
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.running.expert import llm_call
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import make_prompt_build, memory_selection
@@ -18,7 +19,6 @@ from rpms.prompts.blocks import RECAP, Knowledge, knowledge_blocks
 from rpms.prompts.context_budget import estimate, left_out
 from rpms.prompts.examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
 from rpms.rules import ActiveRules, match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.turn import Message
 from tests.envs.playing import believing, turn

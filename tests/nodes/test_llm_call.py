@@ -22,6 +22,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import RetryPolicy
 
 from rpms.envs import Outcome, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.graph import build_graph
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat
 from rpms.models.constrained import ConstrainedModel
@@ -36,7 +37,6 @@ from rpms.models.retrying import (
     pause_before_retry,
 )
 from rpms.nodes.state import EpisodeOutput, EpisodeState
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.openai_server import Answer, OpenAIServer

@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import get_environment
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.memory_selection import memory_selection
@@ -28,7 +29,6 @@ from rpms.prompts.examples import NEW_TASK
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.wording import need
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
 from rpms.vocabulary.recall import Recall, surviving

@@ -19,7 +19,7 @@ from rpms.envs.base import Task
 from rpms.graph import build_graph, stream_episode
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes import prompt_build
-from rpms.nodes.prompt_build import REPLY_KEPT, reply_of
+from rpms.nodes.prompt_build import REPLY_CHARACTERS, reply_of
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import knowledge_blocks
 from rpms.prompts.examples import load_example
@@ -257,7 +257,7 @@ def test_past_turns_are_shown_in_the_reply_format() -> None:
     assert reply_of(turn()) == "Action: look"
     assert reply_of(turn(thought="Hm.")) == "Thought: Hm.\nAction: look"
     assert reply_of(turn(action="", reply="no idea")) == "no idea"
-    assert reply_of(turn(action="", reply="x" * 5000)) == "x" * REPLY_KEPT
+    assert reply_of(turn(action="", reply="x" * 5000)) == "x" * REPLY_CHARACTERS
     assert reply_of(turn(action="", reply="")) == "(no reply)"
 
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld import things
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.nodes.state import EpisodeState
-from rpms.rules.world_manual import load_manual
 from tests.nodes.test_prompt_build import BOIL, MEMORIES, OPENING, SCRIPT
 
 Play = Callable[..., list[EpisodeState]]

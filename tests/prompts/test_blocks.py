@@ -9,6 +9,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 import rpms
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import GOAL_TYPES
+from rpms.envs.manuals import load_manual
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import (
     Blocks,
@@ -17,7 +18,6 @@ from rpms.prompts.blocks import (
     render_rules,
     tokens,
 )
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.goal import GoalSpec

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from rpms.envs import Environment, environment_names, get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.running.plan import choose_tasks
 from rpms.rule_learning.audit import GoalPursuit, Predictions, RuleComparison, share
 from rpms.rule_learning.evidence import ObservedUses
@@ -22,7 +23,6 @@ from rpms.rule_learning.learn import beside, learn_by_exploring, tier_of
 from rpms.rules.check import check_manual
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 
 ENV = get_environment("alfworld")

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import rpms as api
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import Table
 from rpms.evals.records.run_folder import read_run
 from rpms.rule_learning.audit import audit_manual
 from rpms.rule_learning.learn import learn_by_exploring
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms, in_process
 

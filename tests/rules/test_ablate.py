@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions, veto
 from rpms.rules import (
     Diagnosis,
@@ -27,7 +28,6 @@ from rpms.rules.ablate import ids_of, leave_out, names_in
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.loader import overlay
 from rpms.rules.manual import TIERS
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.errors import RpmsError
 

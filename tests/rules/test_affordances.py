@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.tasks import read_game
-from rpms.rules.world_manual import load_manual
+from rpms.envs.manuals import load_manual
 
 WORLD = load_manual("alfworld").facts
 # affordance of the manual -> predicate of the game

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.rules import forbidden_by
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 
 ENV = get_environment("alfworld")

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rpms.envs.manuals import load_manual
 from rpms.rules import Manual
 from rpms.rules.loader import BY_ID, load_tier, overlay, read_manual
 from rpms.rules.manual import RULES_FOLDER, TIERS
 from rpms.rules.schema import UniversalTier
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec

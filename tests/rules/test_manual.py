@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from rpms.envs.alfworld.goals import parse_goal
+from rpms.envs.manuals import load_manual
 from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.rules.manual import ActiveRules
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
 from tests.envs.playing import believing

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions, veto
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
 

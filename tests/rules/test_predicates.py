@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.manuals import load_manual
 from rpms.rules.predicates import StaticFacts, Wording, evaluate, parse_predicate
 from rpms.rules.wording import STATEMENTS, contrary, need, statement
-from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 
 WORLD = StaticFacts(

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.repair import BLANK, LONGEST, find_repair
 from rpms.rules import check_action
 from rpms.rules.check import check_manual
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from tests.envs.playing import believing
 

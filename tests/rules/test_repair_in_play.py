@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.repair import BLANK, Repair, find_repair
 from rpms.rules import Manual, forbidden_by, match_action
 from rpms.rules.check import check_manual
 from rpms.rules.predicates import Predicate, evaluate
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import refers_to

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT
 from rpms.envs.alfworld.goals import parse_goal
+from rpms.envs.manuals import load_manual
 from rpms.rules import (
     check_action,
     explain_rejection,
@@ -19,7 +20,6 @@ from rpms.rules import (
     match_action,
     simulate,
 )
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from tests.envs.playing import believing
 

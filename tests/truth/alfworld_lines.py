@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
+from rpms.envs.manuals import load_manual
 from rpms.rules import match_action
 from rpms.rules.predicates import Predicate, StaticFacts, evaluate, parse_predicate
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from tests.truth.playing import Moment
 from tests.truth.reading import (

@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
@@ -29,7 +30,6 @@ from rpms.nodes.state import EpisodeState, decision_point, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, offered_actions
 from rpms.rules import Manual
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Turn
 

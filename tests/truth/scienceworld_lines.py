@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.parse_view import EXIT
 from rpms.envs.scienceworld.things import kinds_if_any, split_phase
 from rpms.envs.scienceworld.truth import Facts, everything
 from rpms.rules import match_action
 from rpms.rules.predicates import Predicate, evaluate
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.naming import bare_name, is_a
 from tests.truth.playing import Moment
 from tests.truth.reading import (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.adapter import HAND_OVER, TYPES, all_tasks
 from rpms.guard.policy import veto
@@ -13,7 +14,6 @@ from rpms.rules import already_done, match_action
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import UNSHOWN, need, statement
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.truth.playing import Moment
 from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, true_always

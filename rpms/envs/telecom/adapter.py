@@ -19,6 +19,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Planted, Task
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
+from rpms.rules.loader import read_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
@@ -210,7 +211,7 @@ class Telecom(Environment):
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
         """The first step of the policy's procedure that is not known to be done."""
-        steps = beliefs.read_procedures()[goal["type"]]
+        steps = read_manual(self.rules).domain.procedures[goal["type"]]
         facts = {*chain(*beliefs.ticket_facts(belief).values())}
         needed = beliefs.read_table("abroad" if goal["destination"] == "abroad" else "done")
         open_steps = [step for step in steps if not facts.issuperset(needed[step])]

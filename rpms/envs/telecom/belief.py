@@ -37,11 +37,6 @@ def _read(name: str) -> dict[str, Any]:
     return cast(dict[str, Any], read_yaml(Path(__file__).parent / name)[1])
 
 
-def read_procedures() -> dict[str, list[str]]:
-    """The manual's procedures by type of ticket: the only rules that this environment reads."""
-    return cast(dict[str, list[str]], _read("rules/domain.yaml")["procedures"])
-
-
 def read_table(name: str) -> Any:
     """A table of ``reading.yaml``, which says how answers are read."""
     return _read("reading.yaml")[name]

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.rules.ablate import names_in
 from rpms.rules.loader import rule_files
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.world_manual import load_manual
 
 
 def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:

@@ -19,17 +19,17 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import convert_to_openai_messages
 
 from rpms.envs import Environment, get_environment, live
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import EpisodeLine
 from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.manifest import now
 from rpms.evals.running.plan import Job
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
-from rpms.nodes.state import EpisodeInput, EpisodeState, follow
+from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.rules import ActiveRules
 from rpms.rules.judgement import judge
 from rpms.rules.manual import SITUATION
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -112,7 +112,7 @@ class EpisodeRecorder:
 
     def note(self, stage: str, update: Mapping[str, Any]) -> None:
         """Note what a stage changed, for whoever has no game to look into."""
-        follow(self.state, update)
+        apply_update(self.state, update)
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
             self._begin_step(state)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
 from rpms.guard.policy import applicable_actions, veto
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
@@ -24,7 +25,6 @@ from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.rules.semantics import check_action, forbidden_by, match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving

@@ -13,7 +13,7 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.goals import GOAL_TYPES, LOOK, PLACE, TWO, parse_goal, sub_goal
 from rpms.envs.alfworld.tasks import ensure_games, read_game
 from rpms.envs.base import Task
-from rpms.rules.world_manual import load_manual
+from rpms.envs.manuals import load_manual
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn

@@ -21,7 +21,7 @@ from rpms.envs.alfworld.adapter import (
 from rpms.envs.alfworld.game_file import GameFile
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
-from rpms.rules.world_manual import load_manual
+from rpms.envs.manuals import load_manual
 
 
 @pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)

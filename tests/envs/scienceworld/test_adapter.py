@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.adapter import (
     ENVIRONMENT,
     compat,
@@ -16,7 +17,6 @@ from rpms.envs.scienceworld.adapter import (
     requirements,
 )
 from rpms.rules.semantics import match_action
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 
 MANUAL = load_manual("scienceworld")

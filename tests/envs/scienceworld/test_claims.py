@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.belief import describe_belief, rejection_reason
 from rpms.envs.scienceworld.parse_view import room_of
 from rpms.rules import check_action, explain_rejection
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.naming import find
 from tests.envs.playing import believing
 

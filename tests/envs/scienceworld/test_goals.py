@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld import goals, things
 from rpms.envs.scienceworld.goals import (
     FAMILIES,
@@ -20,7 +21,6 @@ from rpms.envs.scienceworld.goals import (
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
 from rpms.guard.policy import applicable_actions
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, Event
 from rpms.vocabulary.errors import RpmsError
 from tests.envs.playing import believing

@@ -16,11 +16,11 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.base import Task
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.simulator import ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, list_tasks, read_source
 from rpms.guard.policy import veto
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import fingerprint
 
 WORLD = get_environment("scienceworld")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from rpms.envs import Task, get_environment
 from rpms.envs.base import Outcome
+from rpms.envs.manuals import load_manual
 from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame, all_tasks
 from rpms.guard.policy import Veto, veto
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief
 
 WORLD, MANUAL = get_environment("telecom"), load_manual("telecom")

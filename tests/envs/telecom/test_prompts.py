@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import re
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import convert_to_openai_messages
 
+from rpms.envs.telecom import adapter
 from rpms.envs.telecom import belief as beliefs
 from rpms.graph import build_graph, run_episode
 from rpms.guard.repair import find_repair
@@ -19,7 +21,6 @@ from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.files import read_yaml
 from tests.envs.telecom.conftest import (
     BILLS,
     IDENTIFY,
@@ -209,11 +210,10 @@ def test_without_rules_nothing_reads_the_policy(monkeypatch: pytest.MonkeyPatch)
     assert all("Goal: resolve the ticket" in text for text in [*usual["S"], *usual["C"]])
     assert "Current sub-goal: identify_customer - look" in prompts_of(task, "D")[0]
 
-    def read(name: str) -> Any:
-        assert not name.startswith("rules/"), f"with rules off nobody reads {name}"
-        return read_yaml(WORLD.folder / name)[1]
+    def read(folder: Path) -> Any:
+        raise AssertionError(f"with rules off nobody reads {folder}")
 
-    monkeypatch.setattr(beliefs, "_read", read)
+    monkeypatch.setattr(adapter, "read_manual", read)
     with pytest.raises(AssertionError, match="nobody reads"):
         WORLD.sub_goal(WORLD.parse_goal(task["goal"]), empty_belief(), [])
     assert {condition: prompts_of(task, condition) for condition in "ASC"} == usual

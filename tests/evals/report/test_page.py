@@ -19,6 +19,7 @@ import pytest
 from markupsafe import escape
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.analysis.report.page import (
     page_data,
@@ -35,7 +36,6 @@ from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import read_run
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import NASTY, contexts, write_run
@@ -221,8 +221,8 @@ def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
         f"{pair}/tasks": ["A0", "B0", "A1", "B1", "A3", "B3"],  # an error leaves its task out
         "main/A baseline/won": ["A0", "A3"],
         "main/A baseline/errors": ["A2"],
-        "failures/timeout (step budget used up)/B rules": ["B0"],
-        "failures/wrong termination/A baseline": ["A1"],
+        "failures/timeout/B rules": ["B0"],
+        "failures/stopped before the goal/A baseline": ["A1"],
         "causes/model error/A baseline": ["A2"],
         "types/all/B rules": ["B0", "B1", "B2", "B3"],
     }.items():

@@ -10,9 +10,9 @@ from typing import Any
 
 from rpms import RunContext, run_episode
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods import Learned, MemoryMethod, Origin, RecallRequest, Writer
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.turn import EpisodeRecord
 from tests.openai_server import OpenAIServer
 

@@ -12,6 +12,7 @@ import pytest
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.memory_store import parse_entry, read_snapshot, write_snapshot
 from rpms.memory_store.entries import Finds, Schema
 from rpms.memory_store.grounding import UNEXPLAINED
@@ -19,7 +20,6 @@ from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.rpms import covered, open_memory
 from rpms.nodes import arbitration, goal_retrieval, memory_selection, prompt_build, scf
 from rpms.nodes.state import EpisodeState
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import RECALL_OUTCOMES, new_advice, new_recall
 from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.rpms import RpmsMemory, covered, merged, one_voice
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.prompts.blocks import load_system, render_rules
 from rpms.rules import Rejection, forbidden_by
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec
 from tests.envs.playing import believing

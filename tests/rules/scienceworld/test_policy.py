@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.goals import plan_for
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.guard.policy import applicable_actions, veto
 from rpms.rules.ablate import leave_out
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing

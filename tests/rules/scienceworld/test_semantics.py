@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rpms.envs.manuals import load_manual
 from rpms.rules import (
     already_done,
     check_action,
@@ -13,7 +14,6 @@ from rpms.rules import (
     needed_actions,
     simulate,
 )
-from rpms.rules.world_manual import load_manual
 from tests.envs.playing import believing
 
 MANUAL = load_manual("scienceworld")

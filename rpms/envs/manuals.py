@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from rpms.envs import get_environment
+from rpms.envs.registry import get_environment
 from rpms.rules.ablate import leave_out, names_in, without_knowledge
 from rpms.rules.check import sound_manual
 from rpms.rules.loader import overlay, read_manual, rule_files

@@ -11,6 +11,7 @@ import pytest
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
 from rpms.memory_store import parse_entry, write_snapshot
 from rpms.models.chat import allowed_syntaxes
@@ -20,7 +21,6 @@ from rpms.nodes.goal_retrieval import goal_retrieval
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState, decision_point
-from rpms.rules.world_manual import load_manual
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
