@@ -261,8 +261,11 @@ def test_every_setting_of_a_plan_refuses_another_value_be_it_the_default(name: s
         other = next(o for o in others if type(o) is kind and o != value)
         refusal = f"plan {name} sets {setting}={value}, not {other}; "
         with pytest.raises(RpmsError, match=re.escape(refusal)) as caught:
-            choose_arms(TaskSelection(), RunContext(**{setting: other}), plan=name)
-        _, arms = choose_arms(TaskSelection(), RunContext(**{setting: value}), plan=name)
+            choose_arms(
+                TaskSelection(), RunContext(**{setting: other}), plan=name, typed_settings=[setting]
+            )
+        context = RunContext(**{setting: value})
+        _, arms = choose_arms(TaskSelection(), context, plan=name, typed_settings=[setting])
         assert arms["D"].settings().plain[setting] == value
         arm = f"own:{setting}={other}"
         if setting in plan.varies:
