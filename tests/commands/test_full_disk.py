@@ -43,7 +43,7 @@ def test_a_run_stops_and_goes_on_when_there_is_room(tmp_path: Path, rpms: Rpms) 
     folder = tmp_path / "run"
     with largest(12_000):
         line = refusal(rpms(*PLAY, "--out", folder))
-    assert f"stopped: cannot write to {folder}: File too large; what is finished is kept" in line
+    assert f"stopped: cannot write to {folder}: File too large. Finished episodes are kept" in line
     stopped = read_run(folder)
     assert 0 < len(stopped.episodes) < 2 * TASKS and not stopped.damaged
     before = (folder / "episodes.jsonl").read_bytes()

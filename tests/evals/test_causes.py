@@ -73,7 +73,7 @@ GAVE_UP = "(at the end 0% done, find object mug)"
      ["holding: the belief says mug 1"]),
     ([*walk(2), refused(), WRONG_BELIEF, refused()], "repeated rejection", 3, []),
     ([*walk(3), step("put mug 1 in/on bed 1", 60), *walk(6, progress=20, start=9)],
-     "undone", 4, ["60% before 'put mug 1 in/on bed 1' at step 4"]),
+     "undone", 4, ["60% with 'put mug 1 in/on bed 1' at step 4"]),
 ])  # fmt: skip
 def test_where_an_episode_went_wrong(
     steps: list[dict[str, Any]], kind: str, number: int, texts: list[str]
@@ -101,7 +101,9 @@ def test_a_wrong_last_action_is_called_by_its_name() -> None:
     last = step("focus on blue box", kind="missing")
     why = found("wrong_termination", [*walk(2), last], SCIENCE)
     assert why == Cause("wrong focus", 3, "'focus on blue box' ended the task at step 3")
-    choice = step("2", belief={"asked": {"2": "focus on red box (in hall)"}}, kind="ignored")
+    choice = step(
+        "2", belief={"disambiguation": {"2": "focus on red box (in hall)"}}, kind="ignored"
+    )
     why = found("wrong_termination", [choice], SCIENCE)
     assert why.kind == "wrong focus" and "against what the prompt said" in why.text
     assert cause(step("sing"), mode="wrong_termination").kind == "wrong last action"

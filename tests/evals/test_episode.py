@@ -164,4 +164,4 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
     assert [step["proposal"] for step in steps] == ["levitate"] * 3
     assert [step["judged"] for step in steps] == [[["known action", "broken"]]] * 3
     refused = 3 if guard == "off" else 0
-    assert analysed(result).refused == {"missing": 0, "wrong": 0, "ignored": refused}
+    assert analysed(result).rejected == {"missing": 0, "wrong": 0, "ignored": refused}

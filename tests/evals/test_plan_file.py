@@ -264,7 +264,8 @@ def test_every_setting_of_a_plan_refuses_another_value_be_it_the_default(name: s
             choose_arms(
                 TaskSelection(), RunContext(**{setting: other}), plan=name, typed_settings=[setting]
             )
-        _, arms = choose_arms(TaskSelection(), RunContext(**{setting: value}), plan=name)
+        context = RunContext(**{setting: value})
+        _, arms = choose_arms(TaskSelection(), context, plan=name, typed_settings=[setting])
         assert arms["D"].settings().plain[setting] == value
         arm = f"own:{setting}={other}"
         if setting in plan.varies:

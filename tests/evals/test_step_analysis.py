@@ -10,7 +10,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
-    NOTHING_REFUSED,
+    NOTHING_REJECTED,
     Analysis,
     analyse,
     in_prompt,
@@ -109,7 +109,7 @@ def test_what_ends_an_episode_badly_was_possible_and_may_still_have_been_forbidd
         steps = [acted(TAKE, SEEN, RULE), last]
         assert kinds(*steps, mode="wrong_termination") == ["wrong", kind]
         analysis = analysed(*steps, mode="wrong_termination")
-        assert (analysis.lost_by, analysis.refused["wrong"]) == (kind, 1)
+        assert (analysis.lost_by, analysis.rejected["wrong"]) == (kind, 1)
 
 
 def test_a_lost_episode_counts_under_its_commonest_kind() -> None:
@@ -122,7 +122,7 @@ def test_a_lost_episode_counts_under_its_commonest_kind() -> None:
         ([missing, missing, wrong], "missing"),
         ([missing, wrong, ignored], "ignored"),
         ([missing, wrong], "wrong"),
-        ([], NOTHING_REFUSED),
+        ([], NOTHING_REJECTED),
     ):
         assert analysed(*steps).lost_by == kind
         assert analysed(*steps, mode=None).lost_by == ""
@@ -162,7 +162,7 @@ def test_rejected_actions_repeats_and_unreadable_replies_are_counted() -> None:
              ("take", True), ("", True), ("", True)]  # fmt: skip
     analysis = analysed(*(acted(action, AWAY, failed=failed) for action, failed in turns))
     assert (analysis.invalid_actions, analysis.format_errors, analysis.repeated) == (7, 2, 2)
-    assert sum(analysis.refused.values()) == 5
+    assert sum(analysis.rejected.values()) == 5
 
 
 def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:

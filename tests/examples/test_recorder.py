@@ -88,10 +88,10 @@ def of_no_episodes(folder: Path) -> None:
     [
         (of_a_file, r"cannot write to .*: File exists"),
         (of_other_files, r"holds other files \(a.txt, b.txt, c.txt, ...\); give a new or an empty"),
-        (of_another_manifest, "not a manifest"),
+        (of_another_manifest, "not a valid manifest"),
         (of_an_evaluation, "holds a run of 'rpms eval'; give another folder"),
         (of_another_world, "holds episodes of another.world:WORLD, not of examples.release"),
-        (of_no_steps, r"cannot use .*steps: Not a directory"),
+        (of_no_steps, r"cannot read and write in .*steps: Not a directory"),
         (of_no_episodes, "it is no plain file; give another name"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_folder_below_a_file_and_a_full_disk_are_refused(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(RpmsError, match=r"cannot write to .*Not a directory"):
         Recorder(NAME, tmp_path / "file" / "out")
-    with full_disk(), pytest.raises(RpmsError, match=r"cannot use .*File too large"):
+    with full_disk(), pytest.raises(RpmsError, match=r"cannot read and write in .*File too large"):
         Recorder(NAME, tmp_path / "out")
     Recorder(NAME, tmp_path / "out")  # what the attempt has left is no other file
 

@@ -130,7 +130,7 @@ def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:
     assert done.code == 0 and "4 recorded episodes" in done.out
     actions = {rule.name: rule for rule in load_manual(NAME, str(tmp_path / "learned")).actions}
     assert actions["open"].support and "open(place)" in actions["open"].effects
-    rules = api.load(run).obedience.query("rule == 'E-OPEN'")
+    rules = api.load(run).compliance.query("rule == 'E-OPEN'")
     assert {*rules.verdict} == {"broken"} and not rules.failed.all()  # accepted after all
 
 

@@ -1,16 +1,16 @@
-"""Where a lost episode went wrong, from its steps.
+"""The cause of a lost episode, from its steps.
 
-An error of the model or the environment, unreadable replies and a last action that ended the task
-speak for themselves. An episode that used up its steps went wrong after its last progress: from the
-first step at which the goal had come as far as it ever came. Whatever happened first from there on
-is the cause:
+An error of the model or the environment, unreadable replies, and a last action that ended the task
+are causes themselves. An episode that used all its steps failed after its last progress, which is
+the first step with the highest progress of the episode. The first of these events from there on is
+the cause:
 
-repeated rejection: an action was rejected and later rejected again, word for word.
+repeated rejection: an action was rejected, and the same action was rejected again later.
 belief error: the belief contradicted the true state.
-undone: the goal had come further than where it stood at the end.
-in circles: most steps repeated an action with nothing new believed since it was last taken.
+undone: the progress at the end was lower than the highest.
+loop: most steps repeated an action in the same belief.
 
-Where none of these happened, the sub-goal was missed; or, if the last progress came in the last
+If none of these happened, the cause is a missed sub-goal; or, if the last progress was in the last
 quarter of the episode, the steps ran out.
 """
 
@@ -28,29 +28,29 @@ Step = Mapping[str, Any]
 
 UNKNOWN = "not recorded"
 CAUSES = (
-    "wrong", "repeated rejection", "belief error", "undone", "loop", "missed sub-goal",
-    "out of steps", "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
+    "wrong", "stopped before the goal", "repeated rejection", "belief error", "undone", "loop",
+    "missed sub-goal", "out of steps", "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
 )  # fmt: skip
-"""In the order of the tables; a wrong last action is called by its name, as ``wrong focus``."""
+"""In the order of the tables; a wrong last action is named by the action, as ``wrong focus``."""
 LATE = 4
-"""One part of so many: progress within the last one counts as getting on until the end."""
+"""Progress in the last 1/LATE of the steps counts as progress until the end."""
 ADVICE = {"ignored": ", against what the prompt said", "wrong": ", as the prompt advised"}
-"""What stood in the prompt about an action that failed."""
+"""By kind of failure, what the prompt said about the action."""
 
 
 class Cause(NamedTuple):
-    """Where an episode went wrong; step 0 where no step is to blame."""
+    """The kind of cause, its step (0 for none) and an explanation."""
 
     kind: str
     step: int
     text: str
 
 
-NOT_RECORDED = Cause(UNKNOWN, 0, "there is no step log that could tell where it went wrong")
+NOT_RECORDED = Cause(UNKNOWN, 0, "the step log is missing or damaged")
 
 
 def cause_rank(kind: str) -> int:
-    """Where a kind of cause stands in a table."""
+    """The position of a kind of cause in tables."""
     return CAUSES.index(kind) if kind in CAUSES else 0
 
 
@@ -59,8 +59,8 @@ def find_cause(
 ) -> Cause:
     """The cause of an episode that ended in ``mode``.
 
-    ``kinds`` says of each step's failure whether knowledge was missing, wrong or ignored; the
-    manual names the last action.
+    ``kinds`` gives for each failed step whether knowledge was missing, wrong or ignored. The manual
+    gives the name of the last action.
     """
     if mode in ERRORS:
         kind = mode.replace("_", " ")
@@ -70,24 +70,24 @@ def find_cause(
     if mode == "format":
         return _unreadable(steps)
     if mode == "wrong_termination":
-        return _wrong_end(steps[-1], kinds[-1], manual)
+        return _final_action(steps[-1], kinds[-1], manual)
     return _stuck(steps, kinds, manual)
 
 
 def _unreadable(steps: Sequence[Step]) -> Cause:
     unread = [step["step"] for step in steps if not step["action"]]
     first = unread[0] if unread else 0
-    text = f"{len(unread)} of {len(steps)} replies held no readable action, the first at step"
+    text = f"{len(unread)} of {len(steps)} replies had no readable action, the first at step"
     return Cause("unreadable replies", first, f"{text} {first}")
 
 
-def _wrong_end(step: Step, kind: str, manual: Manual) -> Cause:
+def _final_action(step: Step, kind: str, manual: Manual) -> Cause:
     if not step["action"]:
         return Cause(
             "stopped before the goal", step["step"], f"the agent stopped at step {step['step']}"
         )
-    # The number of a choice that was offered stands for what was chosen.
-    action = step["belief"].get("asked", {}).get(step["action"], step["action"])
+    # A number answers a disambiguation: it stands for the chosen action.
+    action = step["belief"].get("disambiguation", {}).get(step["action"], step["action"])
     matched = match_action(manual, action)
     name = matched[0].name.replace("_", " ") if matched else "last action"
     text = f"'{action}' ended the task at step {step['step']}{ADVICE.get(kind, '')}"
@@ -95,17 +95,17 @@ def _wrong_end(step: Step, kind: str, manual: Manual) -> Cause:
 
 
 def _stuck(steps: Sequence[Step], kinds: Sequence[str], manual: Manual) -> Cause:
-    """What came first after the last progress; of two at one step, the first of the list."""
+    """The first event after the last progress; of two at one step, the first of the list."""
     best = max(map(_progress, steps))
-    since = next(i for i, step in enumerate(steps) if _progress(step) == best)
-    after = steps[since:]
+    start = next(i for i, step in enumerate(steps) if _progress(step) == best)
+    after = steps[start:]
     causes = [
-        *_rejections(after, kinds[since:]),
+        *_rejections(after, kinds[start:]),
         *_belief_errors(after),
         *_undone(after, best),
         *_loops(after, manual),
     ]
-    kind, step, text = min(causes or [_missed(steps, since)], key=lambda cause: cause.step)
+    kind, step, text = min(causes or [_missed(steps, start)], key=lambda cause: cause.step)
     last = steps[-1]["sub_goal"]
     goal = " ".join(filter(None, (last["name"].replace("_", " "), last["target"])))
     return Cause(kind, step, f"{text} (at the end {last['progress']}% done, {goal})")
@@ -116,11 +116,11 @@ def _progress(step: Step) -> int:
 
 
 def _rejections(after: Sequence[Step], kinds: Sequence[str]) -> Iterator[Cause]:
-    often = Counter(step["action"] for step in after if step["failed"] and step["action"])
+    counts = Counter(step["action"] for step in after if step["failed"] and step["action"])
     for step, kind in zip(after, kinds, strict=True):
-        again = often[step["action"]] - 1
-        if step["failed"] and again > 0:
-            times = "once more" if again == 1 else f"{again} times more"
+        repeats = counts[step["action"]] - 1
+        if step["failed"] and repeats > 0:
+            times = "once more" if repeats == 1 else f"{repeats} times more"
             text = f"'{step['action']}' was rejected at step {step['step']} and {times}"
             yield Cause("repeated rejection", step["step"], text + ADVICE.get(kind, ""))
             return
@@ -135,34 +135,34 @@ def _belief_errors(after: Sequence[Step]) -> Iterator[Cause]:
 
 
 def _undone(after: Sequence[Step], best: int) -> Iterator[Cause]:
-    """Progress is what was believed before an action, so the last best step is the one to blame."""
+    """A step records the progress before its action, so the last step at the best is the cause."""
     if _progress(after[-1]) < best:
         last = [step for step in after if _progress(step) == best][-1]
-        text = f"it had come to {best}% before '{last['action']}' at step {last['step']}"
+        text = f"progress fell from {best}% with '{last['action']}' at step {last['step']}"
         yield Cause("undone", last["step"], text)
 
 
 def _loops(after: Sequence[Step], manual: Manual) -> Iterator[Cause]:
-    seen: set[tuple[str, str]] = set()
-    again: list[Step] = []
+    visited: set[tuple[str, str]] = set()
+    repeats: list[Step] = []
     for step in after:
         matched = match_action(manual, step["action"])
-        if matched and matched[0].repeatable:  # waiting is no walk in circles
+        if matched and matched[0].repeatable:  # waiting is no loop
             continue
-        now = (step["action"], fingerprint(step["belief"]))
-        if now in seen:
-            again.append(step)
-        seen.add(now)
-    if len(again) * 2 > len(after):
-        first = again[0]
-        text = f"'{first['action']}' again at step {first['step']} with nothing new known; "
-        text += f"{len(again)} of the last {len(after)} steps were such repeats"
+        point = (step["action"], fingerprint(step["belief"]))
+        if point in visited:
+            repeats.append(step)
+        visited.add(point)
+    if len(repeats) * 2 > len(after):
+        first = repeats[0]
+        text = f"'{first['action']}' again at step {first['step']} in the same belief; "
+        text += f"{len(repeats)} of the last {len(after)} steps were such repeats"
         yield Cause("loop", first["step"], text)
 
 
-def _missed(steps: Sequence[Step], since: int) -> Cause:
-    number, since_then = steps[since]["step"], len(steps) - since
-    if since_then * LATE <= len(steps):
+def _missed(steps: Sequence[Step], start: int) -> Cause:
+    number, remaining = steps[start]["step"], len(steps) - start
+    if remaining * LATE <= len(steps):
         return Cause("out of steps", number, f"last progress at step {number} of {len(steps)}")
-    text = f"no progress in the {since_then} steps from step {number} on"
+    text = f"no progress in the {remaining} steps from step {number} on"
     return Cause("missed sub-goal", number, text)

@@ -1,6 +1,6 @@
-"""A run folder as tidy pandas tables, for questions that no table of the report answers.
+"""Run folders as tidy pandas tables, for analyses beyond the report.
 
-pandas is not needed to run anything: it comes with the extra ``analysis``.
+pandas is optional: the extra ``analysis`` installs it.
 """
 
 from __future__ import annotations
@@ -23,35 +23,34 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# What tells the episodes of a run apart.
 KEY = ("condition", "task")
-# The columns of tables that may well be empty: a question can be asked of them all the same.
+# The columns of tables that may be empty, so that a query on an empty table works.
 COLUMNS = {
     "recalls": ("entry", "type", "source_type", "target_type", "advice", "score", "count",
                 "dropped_by", "reason", "warning", "rule", "shown", "success"),
     "decisions": tuple(name for name in Decision.__annotations__ if name != "step"),
-    "obedience": ("rule", "verdict", "shown", "failed"),
+    "compliance": ("rule", "verdict", "shown", "failed"),
     "causes": ("cause", "text"),
 }  # fmt: skip
 EPISODE = tuple(columns(Episode))
-# Of a step, what is a column as it is; the others are counted or named in ``_steps``.
+# The fields of a step that are columns; ``_steps`` adds counts and names of the others.
 STEP = tuple(name for name in columns(Step) if name != "step")
 
 
 def load(folders: str | Path | Iterable[str | Path]) -> Frames:
-    """One run folder, or several together, as pandas tables; nothing is read twice."""
+    """One or several run folders as pandas tables; no file is read twice."""
     return Frames([read_run(folder) for folder in as_folders(folders)])
 
 
 class Frames:
     """Tables with one row for each episode, step, recalled memory, proposal, or rule judged.
 
-    Every row names its ``run`` (the folder), ``condition``, ``task`` and, below episodes, its
-    ``step``: that is what tables are joined by. A table is made when it is first asked for.
+    Every row has its ``run`` (the folder), ``condition``, ``task`` and, except in ``episodes``,
+    its ``step``: tables are joined by these. A table is made on first access.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        """Keep the runs; no step log is opened yet."""
+        """Keep the runs; step logs are read on access to a table."""
         self.runs = list(runs)
 
     @cached_property
@@ -61,12 +60,12 @@ class Frames:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row for each step, less the texts of prompts."""
+        """One row for each step, without the texts of prompts."""
         return self._of_steps(_steps)
 
     @cached_property
     def causes(self) -> pd.DataFrame:
-        """One row for each episode that was not won: why, and at which step (0: at none)."""
+        """One row for each episode that was not won: its cause and the step (0 for none)."""
         rows = (
             {**_key(run, episode), "step": cause.step, "cause": cause.kind, "text": cause.text}
             for run in self.runs
@@ -86,14 +85,14 @@ class Frames:
         return self._of_steps(_decisions, COLUMNS["decisions"])
 
     @cached_property
-    def obedience(self) -> pd.DataFrame:
+    def compliance(self) -> pd.DataFrame:
         """One row for each rule that judged a proposal."""
-        return self._of_steps(_obedience, COLUMNS["obedience"])
+        return self._of_steps(_compliance, COLUMNS["compliance"])
 
     def _of_steps(
         self, rows: Callable[[Run, Episode, Row], Iterator[Row]], columns: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Logs are read one after the other; an episode whose log is missing has no rows."""
+        """Rows of all steps; an episode without a readable log has none."""
         table = (
             {**_key(run, episode), "step": step["step"], **row}
             for run in self.runs
@@ -128,7 +127,7 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         "location": step["belief"]["location"],
         "holding": ", ".join(step["belief"]["holding"]),
         "proposal": step.get("proposal", step["action"]),
-        "lacked": kinds[step["step"] - 1] if step["step"] <= len(kinds) else "",
+        "failure_kind": kinds[step["step"] - 1] if step["step"] <= len(kinds) else "",
         "broken": ", ".join(
             rule for rule, verdict in step.get("judged", []) if verdict == "broken"
         ),
@@ -142,13 +141,13 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
 
 def _recalls(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
     shown = [id(recall) for recall in in_prompt(step, run.settings(episode.condition))]
-    read = get_environment(run.manifest.env).read_signature
+    parse = get_environment(run.manifest.env).read_signature
     for recall in step.get("recalls", []):
         entry = recall["entry"]
         yield {
             "entry": entry.get("id", ""),
             "type": entry.get("type", ""),
-            "source_type": source_type(entry, lambda printed: read(printed).type),
+            "source_type": source_type(entry, lambda printed: parse(printed).type),
             "target_type": episode.type,
             "advice": " -> ".join(recall.get("advice", {}).get("actions", [])),
             "score": recall["score"],
@@ -167,7 +166,7 @@ def _decisions(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         yield {name: value for name, value in decision.items() if name != "step"}
 
 
-def _obedience(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
+def _compliance(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
     shown = shown_rules(step)
     for rule, verdict in step.get("judged", []):
         yield {"rule": rule, "verdict": verdict, "shown": rule in shown, "failed": step["failed"]}

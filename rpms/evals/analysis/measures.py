@@ -1,12 +1,10 @@
-"""From episodes to figures: rates, means, intervals, paired tests, interaction.
+"""Statistics of episodes: rates, means, intervals, paired tests, interaction.
 
-Every task counts once: where it has several repeats, its value is the mean over them, and
-intervals and tests are over these values. Episodes that ended in a model or infrastructure error
-never reach these functions: callers pass judged episodes, and say how many were left out. What is
-resampled is always the task: episodes of one task under several conditions belong together, and so
-do the steps of one episode. Resampling is seeded, so that the same run gives the same report. Each
-statistic gives what SciPy gives, and the tests hold it to that; SciPy itself is a third of a
-set-up's download for the few lines used.
+Every task counts once: the value of a task with several repeats is the mean over them. Callers pass
+episodes without errors and report how many were left out. Intervals resample tasks, because the
+episodes of one task under several conditions belong together, and so do the steps of one episode.
+Resampling is seeded, so that the same run gives the same report. Each statistic agrees with SciPy,
+which the tests check; SciPy is no dependency because it is a third of the whole download.
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ from rpms.evals.records.schema import Episode
 
 SEED = 20240
 RESAMPLES = 9_999
-# Up to so many pairs the signed-rank test is exact: without ties or zeros, and with them.
+# The largest number of pairs for an exact signed-rank test: without ties and zeros, and with them.
 EXACT, EXACT_TIED = 50, 13
-# Shares of wins are compared exactly where their common denominator is not above this: up to ten
-# repeats of a task, whichever of them are missing.
+# Shares of wins are compared exactly up to this common denominator, which allows for ten repeats of
+# a task with any of them missing.
 FINEST = 2_520
-# To so many digits differences of mean scores are equal.
+# Mean scores that agree to this many digits are equal.
 DIGITS = 9
-# Of resamples drawn at once, so that a long run does not need all of them in memory.
+# Resamples are drawn in batches to save memory.
 BATCH = 500
 CONFIDENCE = 0.95
 
@@ -49,7 +47,7 @@ class Interval:
 
 
 def wilson(wins: int, n: int) -> Interval | None:
-    """Wilson's score interval of a share; nothing where nothing was counted."""
+    """Wilson's score interval of a share; None for n = 0."""
     if not n:
         return None
     z, share = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2), wins / n
@@ -61,17 +59,17 @@ def wilson(wins: int, n: int) -> Interval | None:
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """Exact two-sided McNemar test: were the discordant pairs split like fair coins?"""
+    """Exact two-sided McNemar test of the discordant pairs."""
     discordant, fewer = only_first + only_second, min(only_first, only_second)
     tail = sum(comb(discordant, heads) for heads in range(fewer + 1))
     return min(1.0, 2 * tail / (1 << discordant))
 
 
 def wilcoxon(differences: Sequence[float]) -> float:
-    """Signed-rank test of paired differences; 1 where no pair differs.
+    """Wilcoxon's signed-rank test of paired differences; 1 if no pair differs.
 
-    Pairs that do not differ are left out, as Wilcoxon did. Few pairs, or distinct ones, are
-    compared with every pattern of signs; the rest with the normal curve, corrected for ties.
+    Pairs without a difference are left out. The test is exact for few pairs; otherwise it uses the
+    normal approximation with a correction for ties.
     """
     sizes = Counter(abs(value) for value in differences if value)
     if not sizes:
@@ -93,25 +91,24 @@ def wilcoxon(differences: Sequence[float]) -> float:
 
 
 def _sign_patterns(ranks: Sequence[int], positive: int) -> float:
-    """Two-sided share of all sign patterns with a rank sum at least as far out."""
+    """Two-sided share of all sign patterns with a rank sum at least as extreme."""
     sums = Counter({0: 1})
     for rank in ranks:
-        sums = sums + Counter({total + rank: ways for total, ways in sums.items()})
-    below = sum(ways for total, ways in sums.items() if total <= positive)
-    above = sum(ways for total, ways in sums.items() if total >= positive)
+        sums = sums + Counter({total + rank: patterns for total, patterns in sums.items()})
+    below = sum(patterns for total, patterns in sums.items() if total <= positive)
+    above = sum(patterns for total, patterns in sums.items() if total >= positive)
     return min(1.0, 2 * min(below, above) / (1 << len(ranks)))
 
 
 def sign_flip(differences: Sequence[Fraction]) -> float:
-    """Exact two-sided permutation test: had each difference had either sign, how far out is this?
+    """Exact two-sided permutation test of the mean difference, over all patterns of signs.
 
-    What is compared is the mean difference. Where no difference is other than -1, 0 or 1 it is
-    McNemar's exact test.
+    For differences of -1, 0 and 1 it is McNemar's exact test.
     """
     scale = min(FINEST, lcm(*(difference.denominator for difference in differences)))
     sizes = [round(abs(difference) * scale) for difference in differences]
     positive = sum(n for n, difference in zip(sizes, differences, strict=True) if difference > 0)
-    # By sum of the positive differences, the share of all sign patterns that have it.
+    # shares[n] is the share of sign patterns whose positive differences sum to n.
     shares = np.ones(1)
     for size in filter(None, sizes):
         gap = np.zeros(size)
@@ -121,15 +118,14 @@ def sign_flip(differences: Sequence[Fraction]) -> float:
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Bootstrap interval of a mean; where all values are alike there is none."""
+    """Bootstrap interval of a mean; None if all values are equal."""
     return _bootstrap((values,), np.mean)
 
 
 def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
-    """Bootstrap interval of sum(parts) / sum(wholes), resampling episodes.
+    """Bootstrap interval of sum(parts) / sum(wholes), resampling pairs.
 
-    Steps of one episode are alike, so an interval that counted them one by one would be too
-    narrow.
+    Steps of one episode are correlated, so resampling single steps would be too narrow.
     """
     pairs = [(part, whole) for part, whole in zip(parts, wholes, strict=True) if whole]
     if not pairs:
@@ -142,7 +138,7 @@ def interaction(
 ) -> tuple[float, Interval | None]:
     """(D - ground) - (B - ground) - (C - ground) over the same tasks, with its paired interval.
 
-    Above 0, rules and memory together give more than the sum of what each gives alone.
+    Above 0, rules and memory together gain more than the sum of their separate gains.
     """
     contrasts = [w - x - y + z for w, x, y, z in zip(d, b, c, ground, strict=True)]
     if not contrasts:
@@ -151,7 +147,7 @@ def interaction(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: with many pairs some would look different by chance alone."""
+    """P-values with Holm's correction for multiple comparisons."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [0.0] * len(p_values)
     highest = 0.0
@@ -168,10 +164,9 @@ def _ratio(parts: Any, wholes: Any, axis: int = -1) -> Any:
 def _bootstrap(
     samples: Sequence[Sequence[float]], statistic: Callable[..., Any]
 ) -> Interval | None:
-    """Percentile bootstrap; None where nothing varies.
+    """Percentile bootstrap; None if the values do not vary.
 
-    Tasks that all agree give resamples that all agree: an interval of no width would claim a
-    certainty that a handful of tasks cannot give.
+    Equal values give equal resamples, and an interval of width 0 would claim a false certainty.
     """
     if len(samples[0]) < 2:
         return None
@@ -190,24 +185,24 @@ Metric = Literal["success", "score"]
 
 
 def metric_of(env: str) -> Metric:
-    """What the primary figure of an environment is: marks for parts of a task, or won or not."""
+    """The primary figure of an environment: score if it grades parts of a task, else success."""
     return "score" if get_environment(env).graded else "success"
 
 
 def merit(episode: Episode, metric: Metric) -> float:
-    """The primary figure of one episode: won or not, or the floored score."""
+    """The primary figure of one episode: success or the floored score."""
     return episode.floored if metric == "score" else float(episode.success)
 
 
 @dataclass(frozen=True)
 class Rate:
-    """How much was won.
+    """A success rate.
 
     Attributes:
-        wins: episodes that were won.
-        n: episodes that were played.
-        share: between 0 and 1, the mean over tasks; None where nothing was played.
-        interval: over tasks; Wilson's where each of them was won always or never.
+        wins: the number of won episodes.
+        n: the number of episodes.
+        share: the mean over tasks, 0 to 1; None without episodes.
+        interval: over tasks; Wilson's if each task was won always or never, else bootstrap.
     """
 
     wins: int
@@ -230,13 +225,13 @@ class Pair:
     """Two conditions (or runs) over the tasks that both finished without an error.
 
     Attributes:
-        n: how many tasks that is.
-        only_first: tasks that the first won and the second did not; of several repeats, tasks
-            that it won more often.
-        only_second: the same of the second.
+        n: the number of these tasks.
+        only_first: the number of tasks that only the first won; with several repeats, that it won
+            more often.
+        only_second: the same for the second.
         difference: second minus first, in the primary figure.
         interval: paired bootstrap interval of the difference.
-        p: exact test of the wins: McNemar's, of several repeats ``sign_flip``.
+        p: exact test of the wins: McNemar's, or ``sign_flip`` for several repeats.
         p_score: Wilcoxon's signed-rank test of the floored scores.
     """
 
@@ -250,12 +245,11 @@ class Pair:
 
 
 def rate(episodes: Sequence[Episode]) -> Rate:
-    """The success rate."""
     return rate_of(episodes, lambda episode: episode.success)
 
 
 def rate_of(episodes: Sequence[Episode], counts: Callable[[Episode], bool]) -> Rate:
-    """The share of episodes that ``counts`` says yes to, each task counted once."""
+    """The share of episodes for which ``counts`` is true, each task counted once."""
     shares = per_task(episodes, counts)
     if {*shares.values()} <= {0.0, 1.0}:
         interval = wilson(round(sum(shares.values())), len(shares))
@@ -266,17 +260,17 @@ def rate_of(episodes: Sequence[Episode], counts: Callable[[Episode], bool]) -> R
 
 
 def average(values: Sequence[float]) -> float | None:
-    """A mean without an interval; nothing where there is nothing."""
+    """A mean without an interval; None for no values."""
     return sum(values) / len(values) if values else None
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """The mean of anything, with its interval."""
+    """The mean of values, with its interval."""
     return Mean(average(values), len(values), mean_interval(values))
 
 
 def task_mean(episodes: Iterable[Episode], value: Callable[[Episode], float]) -> Mean:
-    """The mean of anything about episodes, each task counted once."""
+    """The mean of a value over episodes, each task counted once."""
     return mean([*per_task(episodes, value).values()])
 
 
@@ -292,7 +286,7 @@ def share(
 
 
 def by_task(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
-    """Judged episodes by their task: its repeats."""
+    """The episodes of each task: its repeats."""
     tasks: dict[str, list[Episode]] = {}
     for episode in episodes:
         tasks.setdefault(episode.task, []).append(episode)
@@ -300,7 +294,7 @@ def by_task(episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
 
 
 def per_task(episodes: Iterable[Episode], value: Callable[[Episode], float]) -> dict[str, float]:
-    """By task, the mean of a value over its repeats."""
+    """The mean of a value over the repeats of each task."""
     return {
         task: fsum(map(value, repeats)) / len(repeats)
         for task, repeats in by_task(episodes).items()
@@ -317,7 +311,7 @@ def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) ->
     before, after = by_task(first), by_task(second)
     pairs = [(before[task], after[task]) for task in shared_tasks(before, after)]
     won = [wins_of(new) - wins_of(old) for old, new in pairs]
-    # Equal means of several repeats are equal, however they were added up.
+    # Rounding removes differences that come from the order of addition.
     scores = [round(_score_of(new) - _score_of(old), DIGITS) for old, new in pairs]
     only_first, only_second = (sum(sign * gain > 0 for gain in won) for sign in (-1, 1))
     gain = mean(scores if metric == "score" else [float(gain) for gain in won])
@@ -333,7 +327,7 @@ def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) ->
 
 
 def wins_of(repeats: Sequence[Episode]) -> Fraction:
-    """How much of a task was won: the share of its repeats."""
+    """The share of a task's repeats that were won."""
     return Fraction(sum(episode.success for episode in repeats), len(repeats))
 
 
@@ -342,5 +336,5 @@ def _score_of(repeats: Sequence[Episode]) -> float:
 
 
 def groups(run: Run) -> list[str]:
-    """Goal types (or families) of the run, sorted."""
+    """Goal types or families of the run, sorted."""
     return sorted({task.type for task in run.manifest.tasks})

@@ -1,20 +1,20 @@
-"""What the step log of an episode adds up to: computed when a report, a page or a frame is made.
+"""The analysis of an episode's step log, made for reports, pages and frames.
 
-The record of an episode keeps what happened; every count of its steps comes from here, so that a
-better measure also holds for the runs that were made before it.
+The record of an episode keeps only what happened. Every count of its steps is computed here, so
+that an improved measure applies to old runs too.
 
-**Failures.** Every action that the environment rejected, and the one that ended an episode badly,
-is judged from what stood in the prompt at that step. The first of these that is true:
+**Failures.** Every action that the environment rejected, and the action that ended an episode
+before the goal, has a kind, from the knowledge in the prompt at that step. The first that applies:
 
-ignored: a rule in the prompt definitely said that it could not work or must not be done; or a
-    memory in the prompt said so (a lesson against this very action, a schema of it whose needs
-    definitely do not hold); or it is no action of the list that every prompt shows.
-wrong: a memory in the prompt said to do this very action now (a snippet that begins with it, a
-    schema of it whose needs all hold); or a rule in the prompt names what the action needs, all
-    of it held in the belief, and the environment rejected it all the same.
-missing: nothing in the prompt settled it.
+ignored: a rule in the prompt said that the action cannot work or is forbidden; or a memory in the
+    prompt said so (a lesson against this action, a schema of it whose preconditions do not hold);
+    or the action is not in the list of actions that every prompt shows.
+wrong: a memory in the prompt advised this action (a snippet that begins with it, a schema of it
+    whose preconditions all hold); or the action's preconditions are in the prompt, all of them
+    held in the belief, and the environment rejected the action.
+missing: nothing in the prompt decided it.
 
-A rule folder that is gone, or has changed since, is judged by the manual at hand.
+If the rule folder of a run is missing or has changed, the current manual is used.
 """
 
 from __future__ import annotations
@@ -47,44 +47,44 @@ from rpms.vocabulary.turn import FailureMode
 Step = Mapping[str, Any]
 Kind = Literal["missing", "wrong", "ignored"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NOTHING_REFUSED = "nothing refused"
+NOTHING_REJECTED = "nothing rejected"
 LESSONS = ("failure", "critical_failure")
 ADVISING = ("success", *LESSONS)
-"""Entries that the arbiter holds against the rules; schemas and finds advise nothing."""
+"""Types of entries that arbitration checks against the rules; schemas and finds advise nothing."""
 UNJUDGED = ("not groundable", "scf")
-"""Outcomes that an entry meets before the arbiter sees it; every other one comes after."""
+"""Outcomes before arbitration; all others come after it."""
 LEARNED = "learned"
 GUARDED = ("retried", "fallback", "replaced", "overridden")
-"""Verdicts of the guard that are counted."""
+"""The counted verdicts of the guard."""
 CACHED = 20_000
-"""Analyses in memory: tables, verdict and page ask for the same ones."""
+"""The number of analyses in the cache, which tables, verdict and page share."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What the steps of one episode add up to.
+    """The figures of one episode's steps.
 
     Attributes:
-        logged: the step log could be read; without one every count is 0.
+        logged: the step log could be read; without it every count is 0.
         invalid_actions: actions that the environment rejected, and replies without an action.
         format_errors: replies from which no action could be read.
-        repeated: rejected actions that are the very action rejected in the step before.
-        knowledge_tokens: mean per prompt of what rules, state and memories took.
-        dropped_turns: the most turns that were left out of a prompt.
+        repeated: rejected actions that repeat the action rejected one step before.
+        knowledge_tokens: the mean tokens of rules, state and memories in a prompt.
+        dropped_turns: the maximal number of turns that were left out of a prompt.
         belief_error_steps: steps at which the belief contradicted the true state.
-        checked_steps: steps at which the two were compared.
+        checked_steps: steps at which belief and true state were compared.
         recalled: candidates from memory, summed over the steps.
-        dropped: of these, by outcome, those that were not shown.
-        warned: of those shown, the ones with a warning.
+        dropped: candidates that were not shown, by outcome.
+        warned: memories that were shown with a warning.
         proposals: actions that the guard judged.
-        verdicts: by verdict, what it made of them.
-        vetoes: by rule, how often it spoke against one.
-        against_rule: actions that their own rule called impossible and the environment accepted.
-        refused: rejected actions by kind: was knowledge missing, wrong or ignored?
-        lost_by: the kind that dominates a lost episode.
-        kinds: by step, the kind of its failure; empty where nothing failed.
-        advice: by kind of advice, what arbitration made of it.
-        cause: where a lost episode went wrong.
+        verdicts: the guard's verdicts, counted.
+        vetoes: vetoes, by rule.
+        against_rule: actions that broke their own rule and that the environment accepted.
+        rejected: rejected actions by kind: missing, wrong or ignored knowledge.
+        lost_by: the dominant kind of a lost episode.
+        kinds: the kind of each step's failure; empty for a step without one.
+        advice: the outcomes of arbitration, by kind of advice.
+        cause: the cause of a lost episode.
     """
 
     logged: bool
@@ -102,20 +102,20 @@ class Analysis:
     verdicts: Mapping[str, int]
     vetoes: Mapping[str, int]
     against_rule: int
-    refused: Mapping[str, int]
+    rejected: Mapping[str, int]
     lost_by: str
     kinds: Sequence[str]
     advice: Mapping[str, Counter[str]]
     cause: Cause | None
 
     def columns(self) -> dict[str, Any]:
-        """One figure or word each, for a row about the episode."""
+        """The figures as columns of a row."""
         plain = {n: v for n, v in vars(self).items() if isinstance(v, int | float | str)}
         return {
             **plain,
             **{f"dropped_{outcome.replace(' ', '_')}": n for outcome, n in self.dropped.items()},
             **self.verdicts,
-            **{f"refused_{kind}": n for kind, n in self.refused.items()},
+            **{f"rejected_{kind}": n for kind, n in self.rejected.items()},
         }
 
 
@@ -129,16 +129,16 @@ def analyse(
     error: str = "",
     logged: bool = True,
 ) -> Analysis:
-    """Every figure that the steps of an episode give.
+    """Compute the figures of an episode.
 
     Args:
-        steps: of its log.
-        manual: what judges its failures and names its last action.
-        goal: of its task.
-        settings: those of its condition.
-        mode: how it was lost; None where it was won.
-        error: what broke down, if something did.
-        logged: the steps are all of it.
+        steps: the steps of its log.
+        manual: the manual that judges failures and names the last action.
+        goal: the goal of the task.
+        settings: the settings of the condition.
+        mode: the failure mode; None for a won episode.
+        error: the error that ended the episode; empty for none.
+        logged: False if the log could not be read.
     """
     kinds = failure_kinds(steps, manual, goal, settings, mode)
     recalls = [recall for step in steps for recall in step.get("recalls", [])]
@@ -150,7 +150,7 @@ def analyse(
     vetoes = Counter(d["rule"] or "procedure" for d in decisions if d["reason"])
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
-    refused = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
+    counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
     return Analysis(
         logged=logged,
         invalid_actions=sum(step["failed"] for step in steps),
@@ -167,8 +167,8 @@ def analyse(
         verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
         vetoes=dict(sorted(vetoes.items())),
         against_rule=sum(map(_is_against_rule, steps)),
-        refused={kind: refused[kind] for kind in KINDS},
-        lost_by=_dominant(kinds, refused, mode) if mode else "",
+        rejected={kind: counts[kind] for kind in KINDS},
+        lost_by=_dominant(kinds, counts, mode) if mode else "",
         kinds=kinds,
         advice=_advice_outcomes(recalls),
         cause=find_cause(mode, error, steps, kinds, manual) if mode else None,
@@ -176,18 +176,18 @@ def analyse(
 
 
 def analysis_of(run: Run, episode: Episode) -> Analysis:
-    """The analysis of an episode; a log is read once, as long as it is not written anew."""
+    """The analysis of an episode; a log is read again only if its file has changed."""
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
     names = ("rules_dir", "without_rules", "memory_control")
     chosen = tuple((name, str(settings.get(name) or "")) for name in names)
-    told = (episode.goal, episode.failure_mode, episode.error)
-    return _analysis_of(file, stamp_of(file), run.manifest.env, chosen, *told)
+    ending = (episode.goal, episode.failure_mode, episode.error)
+    return _analysis_of(file, stamp_of(file), run.manifest.env, chosen, *ending)
 
 
 def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
-    """Those of the episodes whose step log can be read: no figure of steps counts the others."""
-    found = {episode.key: analysis_of(run, episode) for episode in episodes}
-    return {key: analysis for key, analysis in found.items() if analysis.logged}
+    """The analyses of the episodes whose step log can be read."""
+    every = {episode.key: analysis_of(run, episode) for episode in episodes}
+    return {key: analysis for key, analysis in every.items() if analysis.logged}
 
 
 @lru_cache(maxsize=CACHED)
@@ -203,20 +203,20 @@ def _analysis_of(
     settings, log = dict(chosen), read_log(file)
     try:
         manual = load_manual(env, settings["rules_dir"], settings["without_rules"])
-    except RpmsError:  # the rules of that arm are gone
+    except RpmsError:  # the rules of that arm are missing
         manual = load_manual(env)
-    about: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "manual": manual, "goal": _goal(env, goal), "settings": settings, "mode": mode,
         "error": error,
     }  # fmt: skip
     try:
-        return analyse(log["steps"] if log else (), **about, logged=log is not None)
+        return analyse(log["steps"] if log else (), **arguments, logged=log is not None)
     except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
-        return analyse((), **about, logged=False)
+        return analyse((), **arguments, logged=False)
 
 
 def _goal(env: str, sentence: str) -> GoalSpec:
-    """The goal as the environment reads it; one that it no longer reads has no rules of its own."""
+    """The parsed goal; one that the environment cannot parse has no type."""
     try:
         return get_environment(env).parse_goal(sentence)
     except RpmsError:
@@ -225,9 +225,9 @@ def _goal(env: str, sentence: str) -> GoalSpec:
 
 
 def _is_against_rule(step: Step) -> bool:
-    """Of actions played as proposed; the list of actions speaks first, then the action's rule.
+    """True if an action that was executed as proposed broke its own rule and was accepted.
 
-    Forbidding rules predict nothing: what they forbid is possible.
+    The first judgement is that of the list of actions, the second that of the action's rule.
     """
     judged = step.get("judged", [])
     if len(judged) < 2 or not step["action"] or step["action"] != step.get("proposal"):
@@ -236,7 +236,7 @@ def _is_against_rule(step: Step) -> bool:
 
 
 def in_prompt(step: Step, settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The memories whose words the model could read at this step."""
+    """The memories whose text was in the prompt of this step."""
     if settings.get("memory_control") == "filler":
         return []
     return [recall for recall in step.get("recalls", []) if not recall["dropped_by"]]
@@ -255,15 +255,15 @@ def kind_of_failure(
     manual: Manual,
     goal: GoalSpec,
     settings: Mapping[str, Any],
-    refused: bool = True,
+    rejected: bool = True,
 ) -> Kind:
-    """Missing, wrong or ignored, for the action of this step.
+    """The kind of failure of this step's action: missing, wrong or ignored knowledge.
 
-    An action that was not ``refused`` but ended the episode badly was possible, as its rule said:
-    that rule was not wrong.
+    If the action was not ``rejected`` but ended the episode, its rule was right to call it
+    possible.
     """
     action = step["action"]
-    # A log of an earlier version may lack what beliefs have since.
+    # A log of an earlier version may lack newer fields of the belief.
     judged = judge(manual, action, {**empty_belief(), **step["belief"]}, goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
     advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
@@ -271,13 +271,13 @@ def kind_of_failure(
         return "ignored"
     matched = match_action(manual, action)
     allowed = matched and StepJudgement(matched[0].id, "kept") in judged and matched[0].id in shown
-    return "wrong" if True in advice or (refused and allowed) else "missing"
+    return "wrong" if True in advice or (rejected and allowed) else "missing"
 
 
 def _advice_on(recall: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """What a memory says about the action of this step: do it now, do not, or nothing.
+    """True if a memory advises this step's action, False if it advises against it, else None.
 
-    Advice is what is left to do: only its first action is advised now.
+    Only the first action of the advice is advised for this step.
     """
     entry, advised = recall["entry"], recall.get("advice", {}).get("actions", [])
     if step["action"] not in advised[:1]:
@@ -288,7 +288,7 @@ def _advice_on(recall: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
 
 
 def _needs_hold(entry: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """Whether what a schema says its action needs holds in the belief; unsure if told in words."""
+    """The truth of a schema's preconditions in the belief; None if it is unknown."""
     matched = match_action(manual, step["action"])
     if matched is None or not entry.get("uses") or not entry["preconditions"]:
         return None
@@ -304,7 +304,7 @@ def failure_kinds(
     settings: Mapping[str, Any],
     mode: FailureMode | None,
 ) -> list[str]:
-    """The kind of every step's failure; unreadable replies are no actions."""
+    """The kind of every step's failure; empty for unreadable replies and steps without one."""
     fatal = len(steps) - 1 if mode == "wrong_termination" else None
     return [
         kind_of_failure(step, manual, goal, settings, step["failed"])
@@ -314,20 +314,20 @@ def failure_kinds(
     ]
 
 
-def _dominant(kinds: Sequence[str], refused: Counter[str], mode: FailureMode) -> str:
-    """The commonest kind; of equals, what was nearest at hand: ignored, then wrong.
+def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -> str:
+    """The most frequent kind; of equals ignored, then wrong.
 
-    What ended an episode badly outweighs all that was merely rejected before.
+    The action that ended the episode outweighs all rejected ones.
     """
     if mode == "wrong_termination" and kinds and kinds[-1]:
         return kinds[-1]
-    if not refused.total():
-        return NOTHING_REFUSED
-    return max(reversed(KINDS), key=lambda kind: refused[kind])
+    if not rejected.total():
+        return NOTHING_REJECTED
+    return max(reversed(KINDS), key=lambda kind: rejected[kind])
 
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
-    """What became of each kind of advice that came before the arbiter, planted or learned."""
+    """The outcomes of planted and learned advice that reached arbitration, by kind."""
     outcomes: dict[str, Counter[str]] = {}
     slips: dict[str, bool] = {}
     for recall in recalls:
@@ -344,13 +344,13 @@ def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[
 
 
 ANY_GOAL = "any goal"
-"""Where an entry is not about one goal: what an action needs, what was found where."""
+"""The source type of entries without a goal: schemas and finds."""
 
 
 def source_type(entry: Mapping[str, Any], read_type: Callable[[str], str]) -> str:
     """The goal type an entry was learned from; an entry without a goal may name its source.
 
-    ``read_type`` gives the goal type of a printed goal signature, in the world's own way.
+    ``read_type`` is the environment's function from a printed goal signature to its type.
     """
     if printed := entry.get("goal_signature"):
         return read_type(str(printed)) or ANY_GOAL

@@ -1,4 +1,4 @@
-"""Checksums of rules, prompts and memories: which knowledge a figure is a figure of."""
+"""Checksums of rules, prompts and memories, which identify the knowledge behind a result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rpms.rules.manual import RULES_FOLDER
 
 
 def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
-    """Which manual it was: a digest over the files of its tiers, and what was left out of them.
+    """A checksum of the manual's files and of the rules that are left out.
 
-    A folder laid over it is loaded first, so that a mistake in it is told before a run begins.
+    The manual is loaded, so that a mistake in ``rules_dir`` is reported before a run begins.
     """
-    own = sorted(get_environment(env).rules.glob("*.yaml"))
-    shipped = digest([RULES_FOLDER / "universal.yaml", *own])
+    files = sorted(get_environment(env).rules.glob("*.yaml"))
+    shipped = digest([RULES_FOLDER / "universal.yaml", *files])
     if not (rules_dir or without):
         return shipped
     load_manual(env, rules_dir, without)
@@ -29,7 +29,7 @@ def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """One checksum over the contents; a world without a memory of its own has an empty one."""
+    """One checksum over the contents; missing files are skipped."""
     contents = hashlib.sha256()
     for file in files:
         if file.is_file():
@@ -38,5 +38,4 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def checksum(text: str) -> str:
-    """Of a text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

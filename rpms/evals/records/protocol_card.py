@@ -1,8 +1,7 @@
-"""The protocol card: the rules under which a figure was made.
+"""The protocol card: everything that decides a result.
 
-Published figures differ in exactly these points and rarely print them, so every table of ours
-carries them. All of it comes from the manifest; what an older run did not record is said to be
-missing rather than guessed.
+Published results differ in these points and rarely report them, so every table carries the card.
+All of it comes from the manifest. Points that an older run did not record are "not recorded".
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
 
 UNKNOWN = "not recorded"
 NONE = "none"
-# So many missing task types are named on the card; the table by task has those that are there.
-NAMED_TYPES = 6
-# Of a checksum, enough to tell two apart.
+# The maximal number of missing task types that the card lists.
+LISTED_TYPES = 6
+# The shown characters of a checksum.
 SHOWN = 8
-# The checksum of no file: a method that reads none, or a world without a memory of its own.
+# The checksum of no file: a method that reads none, or an environment without a shipped memory.
 EMPTY = hashlib.sha256().hexdigest()
 
 Card = dict[str, str]
 
 
 def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> Card:
-    """The card of a run or some of its arms; where they differ, each value names its own."""
-    usual = RunContext().plain
+    """The card of a run or of some arms; a value that differs names the arms that have it."""
+    defaults = RunContext().plain
     contexts = {
-        label: {**usual, **context}
+        label: {**defaults, **context}
         for label, context in manifest.conditions.items()
         if among is None or label in among
     }
@@ -41,8 +40,8 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     settings = manifest.settings
     world = _world(manifest.env)
 
-    def each(name: str, own: Any = UNKNOWN) -> str:
-        return joined({label: str(context[name] or own) for label, context in contexts.items()})
+    def each(name: str, default: Any = UNKNOWN) -> str:
+        return joined({label: str(context[name] or default) for label, context in contexts.items()})
 
     steps = settings.get("max_steps") or getattr(world, "max_steps", 0) or UNKNOWN
     return {
@@ -76,24 +75,24 @@ def types_missing(manifest: Manifest) -> str:
     if not missing:
         return ""
     world = _world(manifest.env)
-    words = [world.type_label(name) if world else name for name in missing[:NAMED_TYPES]]
+    words = [world.type_label(name) if world else name for name in missing[:LISTED_TYPES]]
     if len(missing) > len(words):
         words.append(f"and {len(missing) - len(words)} more")
     return f"{len(missing)} of {len(manifest.split_types)} ({', '.join(words)})"
 
 
 def card_text(card: Mapping[str, str]) -> str:
-    """The card in one line, as it stands under a table's source."""
+    """The card in one line."""
     return "; ".join(f"{name}: {value}" for name, value in card.items())
 
 
 def protocol_of(manifest: Manifest) -> str:
-    """The whole card of a run in one line."""
+    """The card of a run in one line."""
     return card_text(protocol_card(manifest))
 
 
 def card_differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Each point in which two cards are known to differ, in words."""
+    """``name: first -> second`` for each recorded point in which two cards differ."""
     return [
         f"{name}: {first[name]} -> {second[name]}"
         for name in first
@@ -102,7 +101,7 @@ def card_differences(first: Mapping[str, str], second: Mapping[str, str]) -> lis
 
 
 def joined(values: Mapping[str, str]) -> str:
-    """One value where all conditions share it, else each with the conditions that have it."""
+    """The value that all conditions share, or else each value with its conditions."""
     groups: dict[str, list[str]] = {}
     for label, value in values.items():
         groups.setdefault(value, []).append(label)
@@ -121,7 +120,7 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
 
 
 def _recall(context: Mapping[str, Any]) -> str:
-    """How many memories the prompt may hold, and in which form."""
+    """The form and the limits of memories in the prompt."""
     k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
     tokens = context["memory_token_budget"] or context["token_budget"]
     limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
@@ -130,7 +129,7 @@ def _recall(context: Mapping[str, Any]) -> str:
 
 
 def memory_of(manifest: Manifest, label: str) -> str:
-    """Which memory an arm read, by the beginning of its checksum."""
+    """The shortened checksum of an arm's memory."""
     return _short(manifest.hashes.memory.get(label, ""))
 
 
@@ -138,8 +137,8 @@ def _sources(manifest: Manifest, label: str) -> str:
     digest = manifest.hashes.memory.get(label, "")
     if digest == EMPTY:
         return NONE
-    known = manifest.memories.get(digest)
-    return " and ".join(known.sources) if known and known.sources else UNKNOWN
+    memory = manifest.memories.get(digest)
+    return " and ".join(memory.sources) if memory and memory.sources else UNKNOWN
 
 
 def _rules(manifest: Manifest, label: str) -> str:
@@ -151,12 +150,12 @@ def _short(digest: str) -> str:
 
 
 def _digest(ids: Iterable[str]) -> str:
-    """Which tasks they were, whatever their order."""
+    """A shortened checksum of task ids in any order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:SHOWN]
 
 
 def _world(env: str) -> Environment | None:
-    """A report may be read where the world is not installed."""
+    """The environment; None if it is not installed, so that reports can still be read."""
     try:
         return get_environment(env)
     except RpmsError:

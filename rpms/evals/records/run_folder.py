@@ -1,14 +1,13 @@
-"""A run folder: where things lie in it, reading it, and writing it so that a kill loses nothing.
+"""The run folder: its layout, reading it, and writing it so that a kill loses nothing.
 
-Tables and pages are made from these files alone, so that a run can be judged on another machine,
-without the games or the model that made it. A run may still be going on, or have been killed:
-what is there is read, a line torn by a kill is passed over, and so are damaged lines, which are
-counted. A manifest that does not fit is refused with its place. A step log that is missing, damaged
-or of another form is no reason to refuse a run: its episode counts, its steps are left out, and
-whoever prints a table says how many such logs there are.
+Tables and pages are made from these files alone, so that a run can be analysed on another machine,
+without the games or the model. A run may be unfinished or killed: the finished episodes are read,
+an incomplete last line is ignored, and damaged lines are counted and left out. An invalid manifest
+is an error. A missing or damaged step log is no error: the episode counts, its steps are left out,
+and tables report the number of such logs.
 
-One process writes a folder at a time. A result is one line, appended and forced to disk at
-once; what a kill may leave behind is a torn last line, which is cut off before going on.
+One process writes a folder at a time. A result is one line, appended and synced to disk. A kill may
+leave an incomplete last line, which the next session cuts off.
 """
 
 from __future__ import annotations
@@ -55,24 +54,28 @@ AnEpisode = TypeVar("AnEpisode", bound=Episode)
 
 
 def slug(text: str) -> str:
-    """A file name for any label or task id; the checksum keeps similar ones apart."""
+    """A file name for any label or task id; a checksum makes it unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
     return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
 def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
-    """Where the steps of one episode are."""
-    which = "" if repeat == trial == 1 else f".{repeat}.{trial}"
-    return folder / STEPS / slug(condition) / f"{slug(task)}{which}.json.gz"
+    suffix = "" if repeat == trial == 1 else f".{repeat}.{trial}"
+    return folder / STEPS / slug(condition) / f"{slug(task)}{suffix}.json.gz"
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder in memory: of every episode the latest line.
+    """A run folder in memory, with the latest line of every episode.
 
-    ``torn`` says that the last line has no end; ``damaged`` names the lines that tell of no
-    episode, which are left out. ``parts`` are the runs that it was put together from, if it was
-    (``joined_runs.py``), and ``origins`` their folder and label of each condition.
+    Attributes:
+        folder: the run folder; of joined runs the first one.
+        manifest: its manifest.
+        episodes: the finished episodes, in the order of tasks and conditions.
+        torn: the last line of the episodes' file is incomplete.
+        damaged: the numbers of the lines that cannot be read.
+        parts: the joined runs (``joined_runs.py``); empty for a single run.
+        origins: of joined runs, each condition's run folder and its label there.
     """
 
     folder: Path
@@ -85,24 +88,24 @@ class Run:
 
     @property
     def conditions(self) -> list[str]:
-        """Labels in the order they were asked for."""
+        """Labels in the order of the plan."""
         return list(self.manifest.conditions)
 
     @property
     def trials(self) -> int:
-        """How often a task may be tried."""
+        """The maximal number of trials of a task."""
         return int(self.manifest.settings.get("trials") or 1)
 
     @property
     def repeats(self) -> int:
-        """How often everything is played."""
+        """The number of repeats of each task."""
         return int(self.manifest.settings.get("repeats") or 1)
 
     @property
     def planned(self) -> int:
-        """How many episodes a complete run has, a task's trials taken as one.
+        """The number of episodes of a complete run; the trials of a task count as one.
 
-        Nobody planned what an agent of one's own plays: such a run has what is there.
+        The run of a custom agent has no plan: it is complete with the episodes it has.
         """
         if self.manifest.recorded:
             return self.done
@@ -110,9 +113,9 @@ class Run:
 
     @cached_property
     def done(self) -> int:
-        """How many of those are there: won, or tried as often as they may be."""
+        """The number of planned episodes that are won or have no trial left."""
         return sum(
-            self._last(condition, task.id, repeat) is not None
+            self._last_trial(condition, task.id, repeat) is not None
             for condition in self.conditions
             for task in self.manifest.tasks
             for repeat in range(1, self.repeats + 1)
@@ -120,29 +123,28 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every episode is there."""
         return self.done >= self.planned
 
     def played(self, condition: str) -> list[Episode]:
-        """A condition's finished episodes, errors included: every repeat of each task in turn.
+        """A condition's finished episodes, errors included, by task and repeat.
 
         Of several trials the last one counts.
         """
         episodes = (
-            self._last(condition, task.id, repeat)
+            self._last_trial(condition, task.id, repeat)
             for task in self.manifest.tasks
             for repeat in range(1, self.repeats + 1)
         )
         return [episode for episode in episodes if episode]
 
     def unplayed(self, condition: str) -> int:
-        """How many planned episodes of a condition are not there."""
+        """The number of planned episodes of a condition that are not finished."""
         if self.manifest.recorded:
             return 0
         return len(self.manifest.tasks) * self.repeats - len(self.played(condition))
 
-    def _last(self, condition: str, task: str, repeat: int) -> Episode | None:
-        """The episode that settles a task; None while another trial is to come."""
+    def _last_trial(self, condition: str, task: str, repeat: int) -> Episode | None:
+        """The final trial of a task; None while another trial is due."""
         for trial in range(self.trials, 0, -1):
             episode = self.episodes.get(JobKey(condition, task, repeat, trial))
             if episode:
@@ -152,22 +154,19 @@ class Run:
         return None
 
     def judged(self, condition: str) -> list[Episode]:
-        """The played episodes that say something about the agent: those without an error.
+        """The finished episodes without an error.
 
-        A task has as many as it has repeats; whoever counts tasks takes their mean (measures.py).
+        There is one for each repeat of a task; ``measures.py`` averages over the repeats.
         """
         return [episode for episode in self.played(condition) if not episode.is_error]
 
     def settings(self, condition: str) -> Mapping[str, Any]:
-        """What was on under a condition, and how the model was called."""
         return self.manifest.conditions[condition]
 
     def model(self, condition: str) -> str:
-        """The model that played a condition, as the run names it."""
         return str(self.settings(condition).get("model", self.manifest.model))
 
     def log_file(self, episode: Episode) -> Path:
-        """Where the full steps of an episode lie."""
         folder, label = self.origins.get(episode.condition, (self.folder, episode.condition))
         return step_log_file(folder, label, *episode.key[1:])
 
@@ -189,15 +188,15 @@ def read_run(folder: Path) -> Run:
                 f"in {MANIFEST}; the two files belong to different runs"
             )
         episodes[episode.key] = episode
-    # Episodes end in any order; whoever lists them finds tasks and conditions in the plan's order.
-    places = {label: number for number, label in enumerate(manifest.conditions)}
-    ordered = sorted(episodes.values(), key=lambda e: (e.index, places[e.condition], e.key[2:]))
+    # Episodes finish in any order; tables list them in the order of the plan.
+    ranks = {label: number for number, label in enumerate(manifest.conditions)}
+    ordered = sorted(episodes.values(), key=lambda e: (e.index, ranks[e.condition], e.key[2:]))
     episodes = {episode.key: episode for episode in ordered}
     return Run(folder, manifest, episodes, bool(data) and not data.endswith(b"\n"), tuple(damaged))
 
 
 def as_folders(folders: str | Path | Iterable[str | Path]) -> list[Path]:
-    """One run folder, or several, as people name them."""
+    """One run folder, or several, as paths."""
     chosen = [folders] if isinstance(folders, str | Path) else folders
     if not (paths := [Path(folder) for folder in chosen]):
         raise RpmsError("no folder was given; give one that 'rpms eval' wrote")
@@ -205,17 +204,17 @@ def as_folders(folders: str | Path | Iterable[str | Path]) -> list[Path]:
 
 
 def read_records(run: Run, conditions: Collection[str]) -> list[EpisodeRecord]:
-    """The finished episodes of some conditions of a run with their texts, in file order.
+    """The finished episodes of some conditions with their texts, in file order.
 
-    A later line of the same condition and task supersedes the earlier one, and what ended in a
-    model or infrastructure error teaches nothing about the world.
+    A later line of the same episode supersedes the earlier one. Episodes that ended in a model or
+    infrastructure error are left out.
     """
     file = run.folder / EPISODES
     lines: dict[JobKey, EpisodeLine] = {}
     for number, line in _parse(_data(file), EpisodeLine):
         if not isinstance(line, ValidationError):
             lines[line.key] = line
-        elif number not in run.damaged:  # those are counted by whoever read the run
+        elif number not in run.damaged:  # read_run has counted the others
             raise RpmsError(f"{file}:{number}: {first_problem(line)}") from line
     return [
         line.record()
@@ -231,9 +230,9 @@ def _data(file: Path) -> bytes:
 def _parse(
     data: bytes, of: type[AnEpisode]
 ) -> Iterator[tuple[int, AnEpisode] | tuple[int, ValidationError]]:
-    """Episodes with the numbers of their lines, or what is wrong with a line.
+    """Line numbers with the episode of the line, or with its error.
 
-    One without its end was being written when the run was killed; the runner cuts it off.
+    An incomplete last line is skipped.
     """
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         if line.strip():
@@ -244,7 +243,6 @@ def _parse(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What was run there."""
     file = folder / MANIFEST
     if not is_file(file):
         raise RpmsError(f"no {MANIFEST} in {folder}; give a folder that 'rpms eval' wrote")
@@ -255,21 +253,21 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def first_problem(error: ValidationError) -> str:
-    """What pydantic found first, and where."""
+    """The first error of a validation, with the path of the field."""
     first = error.errors()[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    path = ".".join(map(str, first["loc"]))
+    return f"{path}: {first['msg']}" if path else str(first["msg"])
 
 
 def read_log(file: Path) -> dict[str, Any] | None:
-    """An episode's step log; None where it is missing or damaged, for tables need not fail."""
+    """An episode's step log; None if it is missing or damaged, so that tables can go on."""
     try:
         log: dict[str, Any] = parse_json(unpacked(file), str(file))
+        for step in log["steps"]:
+            _rename_keys(step)
         check_log(log)
-    except (RpmsError, ValueError):
+    except (RpmsError, ValueError, KeyError, TypeError, AttributeError):  # also of another shape
         return None
-    for step in log["steps"]:
-        _rename_keys(step)
     return log
 
 
@@ -297,18 +295,18 @@ def _rename_keys(step: dict[str, Any]) -> None:
 
 
 def unpacked(file: Path) -> bytes:
-    """The text of a log; the checksum of the format finds any byte that is not as written."""
+    """The decompressed log; gzip's checksum detects damage."""
     try:
         return gzip.decompress(read_bytes(file, "the step log"))
     except (OSError, EOFError, zlib.error) as error:
-        raise RpmsError(f"{file}: a damaged step log: {error}") from error
+        raise RpmsError(f"{file}: the step log is damaged: {error}") from error
 
 
 class RunWriter:
-    """The only writer of a run folder, from opening to closing it."""
+    """The only writer of a run folder, which it locks until it is closed."""
 
     def __init__(self, folder: Path, wait_s: float = 0.0) -> None:
-        """Take the folder; another process that writes it may take ``wait_s`` to let it go."""
+        """Lock the folder; wait up to ``wait_s`` for another process that holds the lock."""
         self.folder = folder
         make_folder(folder)
         try:
@@ -319,7 +317,10 @@ class RunWriter:
         while not self._is_locked():
             if monotonic() >= deadline:
                 self._lock.close()
-                raise RpmsError(f"{folder} is being written by another 'rpms eval'")
+                raise RpmsError(
+                    f"{folder} is being written by another 'rpms eval'; wait for it to end or give "
+                    "another --out"
+                )
             sleep(POLL_S)
         self._lines: int | None = None
         self.damaged = 0
@@ -332,7 +333,7 @@ class RunWriter:
         return True
 
     def try_out(self) -> None:
-        """Refuse a folder in which the files of a run cannot be read and written."""
+        """Raise an error if the files of a run cannot be read and written in this folder."""
         refuse_special(self.folder / EPISODES)
         for place in (self.folder, self.folder / STEPS):
             try:
@@ -341,40 +342,40 @@ class RunWriter:
                     with TemporaryFile(dir=place) as file:
                         file.write(b"\n")
             except OSError as error:
-                raise RpmsError(f"cannot use {place}: {reason_of(error)}") from error
+                raise RpmsError(f"cannot read and write in {place}: {reason_of(error)}") from error
 
     def manifest(self) -> Manifest | None:
-        """What an earlier session wrote, if there was one."""
+        """The manifest of an earlier session; None in a new folder."""
         if not (self.folder / MANIFEST).exists():
             return None
         try:
             return read_manifest(self.folder)
         except RpmsError as error:
-            raise RpmsError(f"{error}: not a manifest; give another --out") from error
+            raise RpmsError(f"{error}: not a valid manifest; give another --out") from error
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Put the whole manifest in its place in one step."""
+        """Replace the manifest atomically."""
         data = manifest.model_dump(exclude_unset=True)
         text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-        with self._or_stop():
+        with self._disk_errors():
             write_whole(self.folder / MANIFEST, text, durable=True)
 
     def finished(self, of: type[AnEpisode]) -> dict[JobKey, AnEpisode]:
-        """Each finished episode, the last line counting; a torn line is cut off.
+        """The finished episodes, the last line of each; an incomplete last line is cut off.
 
-        A damaged line tells of no episode, so that its episode is played again; ``damaged`` counts
-        them. Where further trials follow, whole lines are asked for.
+        Damaged lines are counted in ``damaged``; their episodes are run again. With several
+        trials ``of`` is EpisodeLine, because the next trial needs the texts.
         """
         file = self.folder / EPISODES
         data = _data(file)
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
-            with self._or_stop(), file.open("r+b") as torn:
+            with self._disk_errors(), file.open("r+b") as torn:
                 torn.truncate(whole)
         return {episode.key: episode for episode in self.lines(of)}
 
     def lines(self, of: type[AnEpisode]) -> Iterator[AnEpisode]:
-        """Every episode that was written, also those that a later line supersedes."""
+        """Every written episode, including those that a later line supersedes."""
         self.damaged = 0
         for _, episode in _parse(_data(self.folder / EPISODES), of):
             if isinstance(episode, ValidationError):
@@ -383,9 +384,9 @@ class RunWriter:
                 yield episode
 
     def append(self, line: EpisodeLine, steps: bytes) -> None:
-        """Keep one finished episode: its steps first, then the line that makes it count."""
+        """Write one finished episode: its step log first, then the line that makes it count."""
         data = memoryview(json_bytes(line.data(), (", ", ": ")) + b"\n")
-        with self._or_stop():
+        with self._disk_errors():
             if steps:
                 write_whole(step_log_file(self.folder, *line.key), steps, durable=True)
             if self._lines is None:
@@ -396,19 +397,19 @@ class RunWriter:
             os.fsync(self._lines)
 
     @contextmanager
-    def _or_stop(self) -> Iterator[None]:
-        """A disk that is full, or gone, ends the run; what was finished before stays."""
+    def _disk_errors(self) -> Iterator[None]:
+        """A full or missing disk ends the run; finished episodes stay."""
         try:
             yield
         except (OSError, RpmsError) as error:
             reason = reason_of(error) if isinstance(error, OSError) else error
             raise RpmsError(
-                f"stopped: cannot write to {self.folder}: {reason}; what is finished is kept. When "
-                "that is mended, run the same command again to go on"
+                f"stopped: cannot write to {self.folder}: {reason}. Finished episodes are kept. "
+                "Solve the problem and run the same command again to continue"
             ) from error
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Release the lock of the folder."""
         if self._lines is not None:
             os.close(self._lines)
             self._lines = None

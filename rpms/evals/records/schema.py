@@ -1,9 +1,8 @@
-"""What a run folder holds, each thing declared once: the manifest, an episode's line, a step.
+"""The schema of a run folder's files: the manifest, the line of an episode, a step.
 
-These declarations write the files, read and check them, and name the columns of tables. A file can
-be edited by hand or damaged in one digit: whatever it says, nothing that is computed from it runs
-out of bounds. What a later version adds is not our business, and what an earlier one did not write
-has a default.
+The same declarations write the files, check them when they are read, and name the columns of
+tables. Files can be edited by hand or damaged, so every number has bounds. Fields of later versions
+are ignored; fields that earlier versions did not write have defaults.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ Plain = bool | Whole | Real | str | None
 
 def _moment(text: str) -> str:
     if text and not 1970 <= datetime.fromisoformat(text).year < 9000:
-        raise ValueError("no time that a run can have been played at")
+        raise ValueError("no valid time of a run")
     return text
 
 
 Moment = Annotated[str, AfterValidator(_moment)]
-"""As ``datetime.isoformat`` writes it; empty where nobody noted it."""
+"""As ``datetime.isoformat`` writes it; empty if it was not recorded."""
 
 
 class JobKey(NamedTuple):
-    """What names an episode within a run: its arm, its task, which repeat, which trial."""
+    """Identifies an episode within a run."""
 
     condition: str
     task: str
@@ -58,24 +57,24 @@ class JobKey(NamedTuple):
 
 
 class Extensible(BaseModel):
-    """Part of a manifest, which is written again when a run goes on: nothing in it gets lost."""
+    """Part of a manifest. A resumed run writes it again and keeps unknown fields."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
 
 class PlannedTask(Extensible):
-    """One task of the run, whether it has been played yet or not."""
+    """One task of the run, finished or not."""
 
     id: str
     index: Whole
     type: str = ""
     goal: str = ""
     name: str = ""
-    """What the benchmark calls the task, where that is finer than its goal type."""
+    """The benchmark's name of the task, if that is finer than its goal type."""
 
 
 class Hashes(Extensible):
-    """Checksums of the knowledge that was used."""
+    """Checksums of rules, prompts and memories."""
 
     rules: str = ""
     prompts: str = ""
@@ -84,7 +83,7 @@ class Hashes(Extensible):
 
 
 class Memory(Extensible):
-    """Where a memory that was used comes from; nobody knows for one without a header."""
+    """The origin of a memory; empty for a memory without a header."""
 
     sources: list[str] = []
     learned_by: list[str] = []
@@ -92,14 +91,14 @@ class Memory(Extensible):
 
 
 class Spending(Extensible):
-    """What one session paid for; replies from the cache are not in it."""
+    """The cost of one session, without replies from the cache."""
 
     tokens: Count = 0
     usd: Real | None = None
 
 
 class Session(Extensible):
-    """One call of ``rpms eval`` on the folder; a killed one could not say what it spent."""
+    """One call of ``rpms eval`` on the folder; ``spent`` is missing if it was killed."""
 
     started: Moment = ""
     commit: str = ""
@@ -107,7 +106,7 @@ class Session(Extensible):
 
 
 class Manifest(Extensible):
-    """What was run: enough to say what a figure is a figure of."""
+    """Everything that determines the results of a run."""
 
     format: Literal[1]
     created: Moment
@@ -128,7 +127,7 @@ class Manifest(Extensible):
     versions: dict[str, str] = {}
     settings: dict[str, Plain] = {}
     recorded: bool = False
-    """Of an agent of one's own (``rpms.middleware``): nobody planned which tasks it plays."""
+    """The run of a custom agent (``rpms.middleware``), which has no plan."""
     workers: Count | None = None
     concurrency: Count | None = None
     ray: str | None = None
@@ -136,18 +135,18 @@ class Manifest(Extensible):
 
     @property
     def commits(self) -> str:
-        """Every commit that played a part of the run, the first of them first."""
+        """The commits of all sessions, in order."""
         commits = [self.commit, *(session.commit for session in self.sessions)]
         return ", ".join(dict.fromkeys(filter(None, commits)))
 
     @field_validator("conditions", mode="after")
     @classmethod
-    def _fitting(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Each setting of its kind. Runs of earlier versions call settings and guards otherwise.
+    def _check_conditions(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Check the type of each setting, and rename settings and guards of earlier versions.
 
-        A setting that is gone is left out where it had the value that every run now has.
+        A removed setting is dropped if it had the value that every run has today.
         """
-        usual = RunContext().plain
+        defaults = RunContext().plain
         conditions = {
             label: {
                 RENAMED.get(name, name): value
@@ -159,10 +158,12 @@ class Manifest(Extensible):
         for label, context in conditions.items():
             for name, value in context.items():
                 kinds = (
-                    (int, float) if isinstance(usual.get(name), float) else type(usual.get(name))
+                    (int, float)
+                    if isinstance(defaults.get(name), float)
+                    else type(defaults.get(name))
                 )
-                if name in usual and not isinstance(value, kinds):
-                    raise ValueError(f"{label}: {name}={value!r} is not possible")
+                if name in defaults and not isinstance(value, kinds):
+                    raise ValueError(f"{label}: {name}={value!r} has the wrong type")
         return {
             label: {**context, "guard": OLD_GUARDS[guard], "max_retries": 1}
             if (guard := context.get("guard", "off")) in OLD_GUARDS
@@ -172,17 +173,17 @@ class Manifest(Extensible):
 
     @field_validator("settings", mode="after")
     @classmethod
-    def _often(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def _check_counts(cls, settings: dict[str, Any]) -> dict[str, Any]:
         for name in ("trials", "repeats"):
             TypeAdapter(Times).validate_python(settings.get(name, 1))
         return settings
 
 
 class Episode(BaseModel):
-    """One finished episode, less its texts: what it was, how it ended and what it cost.
+    """One finished episode without its texts: task, outcome and cost.
 
-    Counts of its steps are made from the step log when they are asked for (``step_analysis.py``);
-    those that earlier versions wrote are passed over. The fields are in the order of the line.
+    Counts of its steps are computed from the step log (``step_analysis.py``); those that earlier
+    versions wrote are ignored. The fields are in the order of the line.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
@@ -201,7 +202,7 @@ class Episode(BaseModel):
     score: Real
     failure_mode: FailureMode | None
     error: str = ""
-    error_place: ErrorPlace | None = None  # only of errors in the user's own code
+    error_place: ErrorPlace | None = None  # only for errors in custom code
     steps: Count
     prompt_tokens: Count = 0
     cached_tokens: Count = 0
@@ -220,25 +221,24 @@ class Episode(BaseModel):
 
     @property
     def key(self) -> JobKey:
-        """What names it within its run."""
         return JobKey(self.condition, self.task, self.repeat, self.trial)
 
     @property
     def is_error(self) -> bool:
-        """The model or the simulator broke down: nothing can be said about the agent."""
+        """The model or the simulator failed, so the episode does not count."""
         return self.failure_mode in ERRORS
 
     @property
     def floored(self) -> float:
-        """The score with negatives at 0, as ScienceWorld results are usually given."""
+        """The score, with negative scores as 0; ScienceWorld results usually report it so."""
         return max(0.0, self.score)
 
 
 class EpisodeLine(Episode):
-    """A whole line, texts included.
+    """The full line of an episode, texts included.
 
-    One that is to be written is put together without checks: a game or a model may say what no
-    check lets pass, and its episode was played all the same.
+    A line to be written is constructed without validation: an episode with any text of a game or a
+    model must be recorded.
     """
 
     env: str
@@ -258,21 +258,21 @@ class EpisodeLine(Episode):
         }
 
     def data(self) -> dict[str, Any]:
-        """What is written: what was set, in the order of the fields."""
+        """The fields that were set, in their order."""
         return {n: getattr(self, n) for n in type(self).model_fields if n in self.model_fields_set}
 
     def record(self) -> EpisodeRecord:
-        """What a memory method learns from."""
+        """The part that memory methods learn from."""
         names = EpisodeRecord.__annotations__
         return cast(EpisodeRecord, {n: value for n, value in self.data().items() if n in names})
 
 
-# Logs hold more than is relied upon, and later versions add to them.
+# Logs have more fields than are checked here, and later versions add to them.
 _MORE = ConfigDict(extra="allow")
 
 
 class StepRecall(TypedDict):
-    """Of a memory that was recalled (``vocabulary/recall.py``), what every version wrote."""
+    """A recalled memory (``vocabulary/recall.py``): the fields that every version wrote."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -285,7 +285,7 @@ class StepRecall(TypedDict):
 
 
 class StepDecision(TypedDict):
-    """Of a proposal and its outcome (``vocabulary/turn.py``), what every version wrote."""
+    """The guard's decision (``vocabulary/turn.py``): the fields that every version wrote."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -296,8 +296,6 @@ class StepDecision(TypedDict):
 
 
 class StepSubGoal(TypedDict):
-    """Where the goal stood."""
-
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
     name: str
@@ -305,7 +303,7 @@ class StepSubGoal(TypedDict):
 
 
 class StepBelief(TypedDict):
-    """Of a belief (``vocabulary/belief.py``), what tables show."""
+    """A belief (``vocabulary/belief.py``): the fields that tables show."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -322,17 +320,17 @@ class StepUsage(TypedDict):
 
 
 class StepSituation(TypedDict):
-    """A line of the prompt about this very moment."""
+    """A line of the prompt about the current situation."""
 
     id: str
     text: str
 
 
 class Step(TypedDict):
-    """Everything that led to one decision, and what came of it.
+    """Everything that led to one action, and its result.
 
-    A dictionary, because that is what the stages pass on and a log is read by its keys; what is
-    not required was not written by every version, or the episode broke off before it.
+    Fields that are not required are missing in logs of earlier versions, or if the episode was
+    interrupted before them.
     """
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
@@ -366,7 +364,7 @@ class Step(TypedDict):
 
 
 class Log(TypedDict):
-    """A step log: each distinct text of the prompts once, and the steps that point to them."""
+    """A step log: each distinct text of the prompts once, and the steps that refer to them."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -378,15 +376,15 @@ _LOG: TypeAdapter[Log] = TypeAdapter(Log)
 
 
 def check_log(log: Mapping[str, Any]) -> None:
-    """Refuse (ValueError) what is no step log, or points to a text that is not there."""
+    """Raise ValueError for an invalid step log or a reference to a missing text."""
     checked = _LOG.validate_python(log)
-    places = [place for step in checked["steps"] for _, place in step.get("prompt", [])]
-    if max(places, default=-1) >= len(checked["messages"]):
-        raise ValueError("a prompt points to a text that is not in the log")
+    numbers = [number for step in checked["steps"] for _, number in step.get("prompt", [])]
+    if max(numbers, default=-1) >= len(checked["messages"]):
+        raise ValueError("a prompt refers to a text that is not in the log")
 
 
 def columns(of: type) -> list[str]:
-    """The fields that are one figure or word each, as a table has them."""
+    """The fields with a single value each, which are columns of a table."""
 
     def is_nested(kind: Any) -> bool:
         return is_typeddict(kind) or get_origin(kind) in (dict, list)

@@ -206,13 +206,13 @@ def _label(
     """
     condition = condition_name(str(fields.get("condition", context.condition)))
     letter, plus, _ = condition.partition("+")
-    known = {*shared, *fields, *({"rules_dir"} if "rules" in fields else ())} - {"guard"}
+    labelled = {*shared, *fields, *({"rules_dir"} if "rules" in fields else ())} - {"guard"}
     if label == condition:
-        return true_label(context, known=known)
+        return true_label(context, labelled=labelled)
     if label.partition(" ")[0] not in (condition, letter):
         return label
     return true_label(
-        context, letter, label, {*known, "guard"} if plus or "guard" in fields else known
+        context, letter, label, {*labelled, "guard"} if plus or "guard" in fields else labelled
     )
 
 
