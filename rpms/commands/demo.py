@@ -15,7 +15,7 @@ import typer
 
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import EnvOption, JsonOption, limit_option, option, print_json
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import open_console
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
 
 def standings(run: Run, graded: bool) -> Table:
     """How far each condition came, in the few figures that a first look wants."""
-    from rpms.evals.analysis.report.source import names, source_of
+    from rpms.evals.analysis.report.source import source_of
     from rpms.evals.analysis.step_analysis import analyses
     from rpms.evals.analysis.tables import Table, count, label, number
 
@@ -133,7 +133,7 @@ def standings(run: Run, graded: bool) -> Table:
         refused = sum(each.invalid_actions for each in analyses(run, episodes).values())
         score = [number(sum(e.score for e in episodes) / len(episodes))] if graded else []
         won = count(sum(episode.success for episode in episodes))
-        rows.append([label(names(name)), won, *score, count(steps), count(refused)])
+        rows.append([label(condition_title(name)), won, *score, count(steps), count(refused)])
     scored = ["mean score"] if graded else []
     columns = ["condition", "won", *scored, "actions", "rejected"]
     return Table("demo", "The demo", source_of(run), columns, rows)

@@ -68,7 +68,7 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
     from rpms.commands.terminal_tables import print_source, print_tables
 
     console = open_console(highlight=False)
-    print_source(console, *whole.about)
+    print_source(console, *whole.origin)
     console.print("\n".join(["[bold]Verdict[/]", *(f"- {escape(v)}" for v in whole.verdict), ""]))
     print_tables(console, chosen.tables)
     if others := [table.id for table in whole.tables if table not in chosen.tables]:

@@ -110,12 +110,12 @@ def _prepare(
     from rpms.models.chat import open_chat
     from rpms.models.opening import LABELS
     from rpms.nodes.reset_env import find_task
-    from rpms.prompts.examples import check_shown
+    from rpms.prompts.examples import check_prompts
 
     split = split or get_environment(env).splits()[0]
     spec = find_task(env, split, task)
     load_manual(env, context.rules_dir, context.without_rules)
-    check_shown(env, context)
+    check_prompts(env, context)
     model = open_chat(env, context)
     check_memory(env, context)
     name = LABELS.get(context.model, context.model)

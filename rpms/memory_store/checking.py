@@ -1,6 +1,6 @@
-"""Entries of a memory that were not earned, or that say nothing: for ``rpms memory check``.
+"""Find invalid or empty entries of a memory, for ``rpms memory check``.
 
-Learning makes none of them; a file of an earlier version, or one edited by hand, may hold some.
+Learning creates none of them; a file of an earlier version, or edited by hand, may contain some.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rpms.memory_store import Entry
 from rpms.memory_store.entries import CriticalFailure, Success
 from rpms.memory_store.lessons import gives_answer
 from rpms.memory_store.methods.rpms import says_something
-from rpms.memory_store.roles import blanks
+from rpms.memory_store.roles import roles_in
 from rpms.rules import match_action
 
 
 def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry, str]]:
-    """Each entry that should not be recalled as it is, and what is wrong with it."""
+    """Yield each entry that should not be recalled as it is, and its fault."""
     manual = load_manual(env.name)
     fatal = {
         (entry.goal_signature, entry.lifted or entry.failed_action): entry.id
@@ -41,6 +41,6 @@ def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry
         for step in entry.lifted:
             matched = match_action(manual, step)
             names = matched[1].values() if matched else ()
-            if foreign := [n for n in names if not blanks(n) and env.individual(n)]:
+            if foreign := [n for n in names if not roles_in(n) and env.individual(n)]:
                 yield entry, f"'{foreign[0]}' means another thing in another task"
                 break

@@ -1,10 +1,10 @@
-"""Controls: the same memory made useless in one way at a time, to see what of it helps.
+"""Controls: the same memory with one property destroyed at a time, to see which of them helps.
 
-A memory that helps must beat each of them: none at all (``empty``), the right entries under wrong
-goals (``shuffled``), entries of other goal types alone (``irrelevant``), advice made wrong
-(``corrupted``), and text of equal length that says nothing (``filler``, done where the block is
-printed). ``conflict`` leaves the memory as it is and plants wrong advice beside it (``plants.py``).
-Pure and seeded: the same memory and seed give the same control in every process.
+A memory that helps must beat each of them: no entries (``empty``), entries filed under wrong goals
+(``shuffled``), only entries of other goal types (``irrelevant``), wrong advice (``corrupted``), and
+neutral text of the same length (``filler``, applied when the block is printed). ``conflict`` keeps
+the memory and adds wrong advice to it (``contradictions.py``). Controls are pure and seeded: the
+same memory and seed give the same control in every process.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any, get_args
 
+from rpms.memory_store.contradictions import contradictions
 from rpms.memory_store.entries import Entry, Finds, Note, Schema, Success, parse_entry
-from rpms.memory_store.plants import plants
 from rpms.vocabulary.context import Control as Control
 from rpms.vocabulary.errors import RpmsError
 
@@ -26,7 +26,7 @@ _ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
 
 
 def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> list[Entry]:
-    """The entries as a control has them; ``filler`` leaves them alone until they are printed."""
+    """Apply a control to the entries; ``filler`` is applied only when they are printed."""
     spoil = {"shuffled": _shuffled, "irrelevant": _irrelevant, "corrupted": _corrupted,
              "conflict": _planted}  # fmt: skip
     if control == "empty":
@@ -35,10 +35,10 @@ def controlled(entries: Sequence[Entry], control: Control, seed: int = 0) -> lis
 
 
 def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
-    """Filed under the wrong goals: signatures permuted among the entries that have one.
+    """Permute the goal signatures among the entries that have one.
 
-    A find is asked for by the object, so there the objects change names. Schemas belong to no goal
-    and stay as they are.
+    Finds are retrieved by object, so their objects are permuted. Schemas belong to no goal and
+    stay.
     """
     signatures = [
         entry.goal_signature for entry in entries if not isinstance(entry, Schema | Finds)
@@ -57,11 +57,11 @@ def _shuffled(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
 
 
 def _irrelevant(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
-    """Each entry under a goal of another type, so that a goal finds those of other types alone.
+    """File each entry under a goal of another type, so that a goal finds only other types.
 
-    Sorted by type and moved on by the size of the largest one, no entry meets its own type again
-    unless that type is more than half of the memory: what is too many is left out. So are schemas
-    and finds, which belong to no type and would tell about the goal at hand.
+    Entries are sorted by type and rotated by the size of the largest type, so none meets its own
+    type again unless that type is more than half of the memory; the surplus is left out. Schemas
+    and finds are left out too: they belong to no type and would help with any goal.
     """
     owned = [entry for entry in entries if not isinstance(entry, Schema | Finds)]
     chance.shuffle(owned)
@@ -89,11 +89,11 @@ def _exchanged(counts: Mapping[str, int], wrong: Mapping[str, str]) -> dict[str,
 
 
 def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
-    """Wrong in every entry: tools and places exchanged, success told as failure and back.
+    """Make every entry wrong: exchange tools and places, successes and failures.
 
-    Half of the snippets, chosen by chance, are told as refusals of their last action; the others
-    send the agent to the wrong kind of place. Refusals are told as successes, and the conditions
-    of a schema as its effects.
+    Half of the snippets, drawn at random, become failures of their last action; the others send the
+    agent to the wrong kind of place. Failures become successes. A schema's preconditions and
+    effects are exchanged.
     """
     wrong = _wrong_kinds(entries, chance)
     steps = sorted({entry.sub_goal_type for entry in entries if isinstance(entry, Success)})
@@ -101,8 +101,7 @@ def _corrupted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
 
 
 def _planted(entries: Sequence[Entry], chance: random.Random) -> list[Entry]:
-    """Everything as it was learned, and plants beside it."""
-    return [*entries, *plants(entries, _corrupted(entries, chance), chance)]
+    return [*entries, *contradictions(entries, _corrupted(entries, chance), chance)]
 
 
 def _turned(
@@ -143,7 +142,7 @@ def _turned(
 
 
 def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, str]:
-    """Another kind for every kind of place or tool that the memory names, each used once."""
+    """Map every kind of place or tool in the memory to another one, each used once."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for entry in entries:
         if isinstance(entry, Finds):
@@ -160,14 +159,14 @@ def _wrong_kinds(entries: Sequence[Entry], chance: random.Random) -> dict[str, s
 
 
 def _ring(kinds: set[str], chance: random.Random) -> dict[str, str]:
-    """Another for each, every one used once; nothing for one that stands alone."""
+    """Map each kind to another one, each used once; a single kind is left out."""
     ring = sorted(kinds)
     chance.shuffle(ring)
     return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
 
 
 def _renamed(action: str, wrong: Mapping[str, str]) -> str:
-    """An action with every kind exchanged, wherever it is named and whatever its number."""
+    """Exchange every kind in an action, with or without a number."""
     if not wrong:
         return action
     longest_first = sorted(wrong, key=len, reverse=True)
@@ -176,13 +175,15 @@ def _renamed(action: str, wrong: Mapping[str, str]) -> str:
 
 
 def controlled_notes(notes: Sequence[Note], control: Control, seed: int = 0) -> list[Note]:
-    """The notes as a control has them; filler is put in where they are printed.
+    """Apply a control to the notes; ``filler`` is applied only when they are printed.
 
-    Notes are free text, which cannot be made wrong by rule: ``corrupted`` and ``conflict`` are
-    refused.
+    ``corrupted`` and ``conflict`` are errors: free text cannot be made wrong by a program.
     """
     if control in ("corrupted", "conflict"):
-        raise RpmsError(f"memory_control '{control}' is for the method 'rpms' alone")
+        raise RpmsError(
+            f"memory_control '{control}' works with memory_method 'rpms' only; choose another "
+            "control or that method"
+        )
     if control == "empty":
         return []
     if control not in ("shuffled", "irrelevant"):
@@ -201,7 +202,7 @@ def controlled_notes(notes: Sequence[Note], control: Control, seed: int = 0) -> 
 
 
 def filler(text: str, neutral: str) -> str:
-    """Neutral words in lines exactly as long as those of ``text``, so of as many tokens."""
+    """Replace the text by neutral words, in lines of exactly the same length."""
     words = cycle(neutral.split())
     return "\n".join(_filled(len(line), words) for line in text.split("\n"))
 
@@ -210,6 +211,6 @@ def _filled(length: int, words: Iterator[str]) -> str:
     line = ""
     while len(line) < length:
         line = f"{line} {next(words)}" if line else next(words)
-    if len(line) > length:  # no word is cut in two: what is left over is dots
+    if len(line) > length:  # no word is cut in two: dots fill the rest
         line = line[: length + 1].rpartition(" ")[0]
     return line.ljust(length, ".")

@@ -1,8 +1,8 @@
-"""The kinds of memory: the paper's four, with the fields of its appendix, finds, and notes.
+"""The types of memory: the paper's four with the fields of its appendix, finds, and notes.
 
-Beside the recorded example an entry keeps what it says with roles for names (``lifted``), which is
-what another home can use. An entry written by hand may leave that out. Notes are what other methods
-keep: a text each.
+An entry keeps the recorded actions and, in ``lifted``, the same actions with roles for names, which
+transfer to other scenes. A handwritten entry may leave ``lifted`` out. Other memory methods keep
+notes, a text each.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class _Entry(_StrictEntry):
 
 
 class _Recorded(_Entry):
-    """Entries that remember the goal and the state they were recorded in.
+    """Base of the entries that keep the goal and the state they were recorded in.
 
-    ``manual`` says that the rules helped to make it: they explained the refusal, or told the way
-    from its detours.
+    ``manual`` is true if rules helped to make the entry: they explained the rejection, or removed
+    detours.
     """
 
     goal_signature: str = Field(min_length=1)
@@ -34,9 +34,9 @@ class _Recorded(_Entry):
 
 
 class Success(_Recorded):
-    """A success snippet: the actions from a state of the hand to one reached sub-goal.
+    """A success snippet: the actions from a change of the hand to one reached sub-goal.
 
-    ``won`` says that the episode was won in the end, ``solves`` that the last of them won it.
+    ``won`` is true if the episode was won in the end, ``solves`` if the last action won it.
     """
 
     type: Literal["success"]
@@ -51,9 +51,9 @@ class Success(_Recorded):
 
 
 class Failure(_Recorded):
-    """A failure lesson: what was refused, and the condition that it lacked.
+    """A failure lesson: a rejected action and the precondition it violated.
 
-    ``violated`` names that condition over the parameters of the action; ``corrective_rule`` says
+    ``violated`` holds the precondition over the parameters of the action; ``corrective_rule`` says
     it in words.
     """
 
@@ -68,7 +68,7 @@ class Failure(_Recorded):
 
 
 class Use(_StrictEntry):
-    """One way an action was used: what held before, whether it worked, what held after."""
+    """One use of an action: the literals before it, its success, and the literals after it."""
 
     before: dict[str, bool]
     worked: bool
@@ -77,11 +77,11 @@ class Use(_StrictEntry):
 
 
 class Schema(_Entry):
-    """A verified schema: what an action needed and did, told by its uses alone.
+    """A verified schema: the preconditions and effects of an action, derived from its uses.
 
-    ``kinds`` counts what the parameters stood for when it worked, ``words`` likewise what was
-    given for those that stand for no thing. Preconditions, effects and confidence follow from the
-    uses where there are any.
+    ``kinds`` counts the kinds of each parameter's values in successful uses. ``words`` counts the
+    values themselves, for parameters that name no thing. A handwritten schema may have no uses; its
+    preconditions, effects and confidence are then taken as written.
     """
 
     type: Literal["schema"]
@@ -110,7 +110,7 @@ class CriticalFailure(_Recorded):
 
 
 class Finds(_Entry):
-    """What was found in one kind of place: how many were looked into, and how many held what."""
+    """The objects found in one kind of place: how many places were searched, and their objects."""
 
     type: Literal["found"]
     place: str
@@ -119,17 +119,17 @@ class Finds(_Entry):
 
 
 class Note(_StrictEntry):
-    """One text and where it belongs.
+    """One text of a memory method.
 
     Attributes:
         id: unique within the file.
-        kind: what its method calls it: insight, workflow, trajectory.
+        kind: the method's word for it: insight, workflow, trajectory.
         text: as the prompt prints it.
         goal: the task sentence it was learned from; empty if it is about all tasks.
         goal_type: the type of that task.
-        votes: how often it was held to be right, where the method counts that.
+        votes: how often it was judged right, if the method counts that.
         actions: the commands it advises; None if they have to be read from its text.
-        state_signature: the state it was recorded in, where it is about one.
+        state_signature: the state it was recorded in, if it is about one.
     """
 
     id: str = Field(min_length=1)

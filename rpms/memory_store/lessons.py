@@ -1,12 +1,15 @@
-"""Learning: recorded trajectories -> memory entries. Pure, and independent of their order.
+"""Extract memory entries from recorded trajectories. Pure, and independent of their order.
 
-Each episode is replayed on paper: the belief is rebuilt from the recorded texts, the way from a
-state of the hand to every reached sub-goal becomes a success snippet, every rejected action a
-lesson with the precondition it violated, an action that ended the episode with a negative score a
-critical failure (and nothing else), every use of an action evidence for its schema, and what was
-seen in a place a find. An answer that a lost episode gave is not told as a success, nor is a way
-with a call that the policy forbids and the tool let pass. Everything is told with roles for the
-names of the one home it happened in.
+The belief of each episode is rebuilt from its recorded texts. The entries are:
+
+- a success snippet: the actions from a change of the hand to each sub-goal that was reached;
+- a failure lesson: a rejected action and the precondition it violated;
+- a critical failure: an action that ended the episode with a negative score;
+- a schema: the evidence of every use of an action;
+- a find: the objects seen in a place.
+
+Neither an answer given in a lost episode nor a path with a call that the policy forbids becomes a
+success, even if the tool executed it. Roles replace the names of the scene.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from rpms.envs.manuals import load_manual
 from rpms.guard.answers import belief_after
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.memory_store.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
-from rpms.memory_store.roles import goes_nowhere, lift, wanted, without_repeats
+from rpms.memory_store.roles import goes_nowhere, to_roles, useful_actions, without_repeats
 from rpms.rules import Manual, already_done, check_action, match_action, needed_actions
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
@@ -30,29 +33,29 @@ from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import PAPER, SubGoal
 from rpms.vocabulary.turn import EpisodeRecord, Turn
 
-# What is noted of the belief before and after each use of an action, by number of parameters.
+# Predicates recorded before and after each use of an action, by their number of parameters.
 LITERALS: dict[int, tuple[str, ...]] = {
     0: ("hand_empty",),
     1: ("at", "holding", "open", "closed", "here", "visible", "activated"),
     2: ("in",),
 }
-# A way of more actions than that is told from its last sub-goal on.
+# A path with more actions than this is cut to those since the last sub-goal.
 LONGEST = 12
 
 
 class Start(NamedTuple):
-    """Where a snippet may begin: the belief then, and how many actions had been played."""
+    """A point where a snippet may begin: its belief, and the number of actions before it."""
 
     belief: Belief
     played: int
 
 
 def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> list[Entry]:
-    """M from trajectories: what each of them teaches, merged.
+    """Extract M from trajectories: the entries of each episode, merged.
 
-    ``manual`` is what refusals are explained and detours known by; the one shipped with their world
-    by default. Entries say whether it helped to make them. With nothing but the syntax of commands
-    a refusal stays unexplained, and a way is told with all its detours.
+    ``manual`` explains rejections and removes detours; by default it is the environment's shipped
+    one. Entries record whether it helped. A manual with nothing but the syntax of commands leaves
+    rejections unexplained and keeps all detours.
     """
     played = list(records)
     keys = get_environment(played[0]["env"]).keys if played else PAPER
@@ -61,7 +64,7 @@ def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> lis
 
 
 def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dict[str, Any]]:
-    """Everything one episode teaches, before merging."""
+    """Yield the entries of one episode, before merging."""
     env = get_environment(record["env"])
     manual = manual or load_manual(record["env"])
     goal = env.parse_goal(record["goal"])
@@ -69,7 +72,7 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
     history: list[Turn] = []
     step = env.sub_goal(goal, belief, history)
     by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
-    played, beliefs, own = list[str](), list[Belief](), dict[str, str]()
+    played, beliefs, role_of = list[str](), list[Belief](), dict[str, str]()
     gamma = env.read_signature(goal["signature"])
     yield from _finds(belief, set())
     for number, turn in enumerate(record["history"], start=1):
@@ -77,8 +80,8 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         if not action:
             continue
         action = env.carried_out(action, belief, turn["observation"])
-        before, known = belief, set(belief["searched"])
-        own |= {name: role for role, name in env.role_names(before).items()}
+        before, searched = belief, set(belief["searched"])
+        role_of |= {name: role for role, name in env.role_names(before).items()}
         belief = belief_after(env, manual, before, turn)
         if not action:
             continue
@@ -86,25 +89,25 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
         if not fatal:
             yield from _used(manual, env, action, before, None if turn["failed"] else belief)
-        # Nothing if it was about a thing that the goal does not ask for, or that is no place.
+        # No templates if the action handled a thing without a role in the goal, or at no place.
         nowhere = goes_nowhere(manual, action, before)
-        lifted = None if nowhere else lift(manual, gamma, [action], own, env.individual)
+        templates = None if nowhere else to_roles(manual, gamma, [action], role_of, env.individual)
         needless = turn["failed"] and _needless(manual, action, before)
-        if lifted and not needless and (turn["failed"] or fatal):
+        if templates and not needless and (turn["failed"] or fatal):
             if turn["failed"]:
-                why = _lesson(manual, action, turn["observation"], before)
-            else:  # no refusal: the environment let it happen and ended the episode
-                why = {
+                reason = _lesson(manual, action, turn["observation"], before)
+            else:  # not rejected: the environment executed it and ended the episode
+                reason = {
                     "type": "critical_failure",
                     "failure_message": f"score = {record['score']:.0f}, terminated",
                     "corrective_rule": FATAL.format(record["score"]),
                 }
-            helped = bool(why.get("violated"))
-            lesson = {"failed_action": action, "lifted": lifted[-1], "manual": helped, **why}
+            helped = bool(reason.get("violated"))
+            lesson = {"failed_action": action, "lifted": templates[-1], "manual": helped, **reason}
             yield {**signed, **lesson}
         if turn["failed"] or fatal:
             continue
-        yield from _finds(belief, known)
+        yield from _finds(belief, searched)
         history.append(
             Turn(step=number, thought="", action=action, observation=turn["observation"],
                  failed=False, reply="")
@@ -114,38 +117,45 @@ def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dic
         after = env.sub_goal(goal, belief, history)
         if _reached(manual, step, after, action, record, number=number):
             if env.embodied:
-                ways = _ways(manual, wanted(manual, env), by_hand, by_sub_goal, played)
+                paths = _paths(manual, useful_actions(manual, env), by_hand, by_sub_goal, played)
             else:
-                ways = _calls(manual, step["name"], by_sub_goal, played, beliefs)
-            for start, way in ways:
+                paths = _calls(manual, step["name"], by_sub_goal, played, beliefs)
+            for start, path in paths:
                 began = start.belief
                 signed["state_signature"] = env.print_state(began)
-                way = without_repeats(way)
-                if record["success"] or not any(gives_answer(manual, action) for action in way):
-                    ended = {
+                path = without_repeats(path)
+                if record["success"] or not any(gives_answer(manual, action) for action in path):
+                    result = {
                         "won": record["success"],
                         "solves": record["success"] and number == len(record["history"]),
                     }
                     yield from _snippet(
-                        manual, env, step, began, way, signed=signed, own=own, ended=ended
+                        manual,
+                        env,
+                        step,
+                        began,
+                        path,
+                        signed=signed,
+                        role_of=role_of,
+                        result=result,
                     )
             by_sub_goal = Start(belief, len(played))
         if bool(before["holding"]) != bool(belief["holding"]):
-            now = Start(belief, len(played))
-            by_hand = [*by_hand, now] if belief["holding"] else [now]
+            start = Start(belief, len(played))
+            by_hand = [*by_hand, start] if belief["holding"] else [start]
         step = after
 
 
-def _ways(
+def _paths(
     manual: Manual, goals: set[str], by_hand: list[Start], by_sub_goal: Start, played: list[str]
 ) -> list[tuple[Start, list[str]]]:
-    """The way to here from each state of the hand it began with, detours left out.
+    """Return the paths from each change of the hand to this point, without detours.
 
-    From the last sub-goal only where that is too long a story: a state signature tells of the
-    hand, not of what was done since, so what was done has to be told.
+    A state signature records only the hand, so a path needs every action since it changed. If all
+    paths are too long, the one from the last sub-goal is returned.
     """
-    ways = [(s, needed_actions(manual, played[s.played :], goals)) for s in by_hand]
-    short = [(start, way) for start, way in ways if len(way) <= LONGEST]
+    paths = [(s, needed_actions(manual, played[s.played :], goals)) for s in by_hand]
+    short = [(start, path) for start, path in paths if len(path) <= LONGEST]
     last = needed_actions(manual, played[by_sub_goal.played :], goals)
     return short or [(by_sub_goal, last)]
 
@@ -153,12 +163,13 @@ def _ways(
 def _calls(
     manual: Manual, step: str, since: Start, played: list[str], beliefs: list[Belief]
 ) -> list[tuple[Start, list[str]]]:
-    """Where there is no body: the calls that the procedure has for a step and that change things.
+    """Return the calls of a sub-goal in an environment without a body, as one path.
 
-    The last one of its calls is told in any case. What was switched back again is left out. It
-    began in what was known when the first of them was chosen, and found out before a later one.
+    The path keeps the calls that the procedure lists and that have an effect, and always the last
+    one. Switches that were switched back are left out. The path starts in the belief before its
+    first call, plus the facts that were learned before a later one.
     """
-    service = {each.action for each in manual.domain.applicable.get(step, [])}
+    applicable = {each.action for each in manual.domain.applicable.get(step, [])}
     kept, undone = list[int](), set[str]()
     for number in range(since.played, len(played)):
         rule, names = match_action(manual, played[number]) or (None, {})
@@ -168,7 +179,9 @@ def _calls(
         back = not last and _switched_back(manual, rule, names, beliefs[number + 1])
         undone |= {action} if back else set()
         useful = rule.effects and (back or not already_done(manual, action, beliefs[number]))
-        if not manual.knows(rule) or ((useful or last) and (not service or rule.name in service)):
+        if not manual.knows(rule) or (
+            (useful or last) and (not applicable or rule.name in applicable)
+        ):
             kept.append(number)
     for action in undone:
         numbers = [n for n in kept if played[n] == action]
@@ -184,7 +197,7 @@ def _calls(
 def _switched_back(
     manual: Manual, rule: ActionRule, names: Mapping[str, str], after: Belief
 ) -> bool:
-    """Whether a call left the state that it is to change: a switch that was right already."""
+    """Return True if the state a call should change still holds after it."""
     changed = (
         before
         for before in rule.needs
@@ -197,32 +210,32 @@ def _switched_back(
 
 
 def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:
-    """The first belief, with what later ones add of things that any action may speak of."""
+    """Return the first belief, with the facts that later ones add about shared things."""
     belief = copy_belief(beliefs[0])
     for later, thing in product(beliefs[1:], manual.environment.things):
-        known = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
+        facts = [fact for fact in belief["flags"].get(thing, "").split(", ") if fact]
         for fact in later["flags"].get(thing, "").split(", "):
             families = [family for family in manual.facts.alternatives if fact in family]
-            if fact and not any({*known} & family for family in families) and fact not in known:
-                known.append(fact)
-        belief["flags"] |= {thing: ", ".join(known)} if known else {}
+            if fact and not any({*facts} & family for family in families) and fact not in facts:
+                facts.append(fact)
+        belief["flags"] |= {thing: ", ".join(facts)} if facts else {}
     return belief
 
 
 def _reached(
     manual: Manual, before: SubGoal, after: SubGoal, action: str, record: EpisodeRecord, number: int
 ) -> bool:
-    """Whether this action completed the sub-goal it served.
+    """Return True if this action completed the current sub-goal.
 
-    The last action of a won episode did, even if the belief cannot tell. Where nothing says which
-    action serves it, the one that brought the goal further did.
+    The last action of a won episode always did, even if the belief does not show it. If the manual
+    does not list the action of a sub-goal, the action that increased the progress did.
     """
     matched = match_action(manual, action)
     serving = manual.domain.advances
     served = matched is not None and (not serving or serving.get(before["name"]) == matched[0].name)
     won = record["success"] and number == len(record["history"])
     further = after["progress"] > before["progress"]
-    if not serving:  # it may have done a later step's work
+    if not serving:  # it may have advanced a later sub-goal
         further = further and after["name"] != before["name"]
     return served and (won or further)
 
@@ -231,19 +244,19 @@ def _snippet(
     manual: Manual,
     env: Environment,
     step: SubGoal,
-    began: Belief,
+    belief: Belief,
     actions: list[str],
     signed: Mapping[str, str],
-    own: Mapping[str, str],
-    ended: Mapping[str, bool],
+    role_of: Mapping[str, str],
+    result: Mapping[str, bool],
 ) -> Iterator[dict[str, Any]]:
     gamma = env.read_signature(signed["goal_signature"])
-    lifted = lift(manual, gamma, actions, own, env.individual)
-    if lifted is None:  # it handles things that the goal does not ask for, or only that task has
+    templates = to_roles(manual, gamma, actions, role_of, env.individual)
+    if templates is None:  # it handles things without a role in the goal, or of that task alone
         return
     matched = match_action(manual, actions[-1])
     name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
-    precondition = {**env.requirements(began, actions), "action_type": name}
+    precondition = {**env.requirements(belief, actions), "action_type": name}
     if "place" in bindings:
         precondition["tool_location"] = bindings["place"]
     yield {
@@ -253,22 +266,22 @@ def _snippet(
         "sub_goal_type": step["name"],
         "precondition": precondition,
         "actions": actions,
-        "lifted": lifted,
+        "lifted": templates,
         "outcome": {name: bindings.get("object", "")},
-        **ended,
+        **result,
     }
 
 
 def gives_answer(manual: Manual, action: str) -> bool:
-    """Whether an action gives an answer that cannot be taken back."""
+    """Return True if an action gives an answer that cannot be taken back."""
     matched = match_action(manual, action)
     return matched is not None and bool(matched[0].verified)
 
 
 def _needless(manual: Manual, action: str, belief: Belief) -> bool:
-    """Whether a rejection says only that what the action would do was so already.
+    """Return True if an action was rejected because its effect held already.
 
-    Going where one is, or opening what is open, teaches nothing.
+    Going to the current place, or opening an open door, teaches nothing.
     """
     matched = match_action(manual, action)
     if matched is None or not manual.knows(matched[0]):
@@ -279,7 +292,7 @@ def _needless(manual: Manual, action: str, belief: Belief) -> bool:
 
 
 def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
-    """Whether what is lacking is just what the action itself ends: ``closed`` for opening."""
+    """Return True if the action itself ends the missing condition: ``closed`` for opening."""
     opposite = {"closed": "open", "open": "closed"}.get(lacking.name)
     ended = lacking._replace(positive=not lacking.positive)
     other = lacking._replace(name=opposite) if opposite else ended
@@ -287,15 +300,15 @@ def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
 
 
 def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
-    """What was refused, and the condition that did not hold, or that may not have held."""
+    """Return a failure lesson: the rejected action and the preconditions that may explain it."""
     diagnosis = check_action(manual, action, belief).checked
     violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
     matched = match_action(manual, action)
     if matched is None:
         kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
     elif violated:
-        blanks = {name: f"<{name}>" for name in matched[1]}
-        needs = (need(parse_predicate(text), blanks, manual.facts) for text in violated)
+        placeholders = {name: f"<{name}>" for name in matched[1]}
+        needs = (need(parse_predicate(text), placeholders, manual.facts) for text in violated)
         kind, words = "precondition_not_met", f"needs {'; '.join(needs)}"
     else:
         kind, words = "unexplained", UNEXPLAINED
@@ -311,9 +324,10 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
 def _used(
     manual: Manual, env: Environment, action: str, before: Belief, after: Belief | None
 ) -> Iterator[dict[str, Any]]:
-    """One use of an action: the literals over its parameters before, and after if it worked.
+    """Yield one use of an action: the literals over its parameters before it, and after success.
 
-    Where there is no body, facts noted of what it names, and of what any action may change.
+    In an environment without a body, the literals are the recorded facts about the named things and
+    about things that any action may change.
     """
     matched = match_action(manual, action)
     if matched is None:
@@ -325,19 +339,19 @@ def _used(
     plain = worked and not env.embodied
     words = {n: {text: 1} for n, text in names.items() if plain and not env.individual(text)}
 
-    about = env.changed_by(action)
+    prefixes = env.changed_by(action)
 
     def truths(belief: Belief) -> dict[str, bool | None]:
         if not env.embodied:
-            return _noted(manual, names, belief, about)
+            return _noted(manual, names, belief, prefixes)
         literals = _literals(tuple(rule.parameters))
         return {t: evaluate(parse_predicate(t), belief, manual.facts, names) for t in literals}
 
-    was, now = truths(before), truths(after) if after else {}
-    if not env.embodied and worked:  # of so many facts only those that it changed: not found out
-        was, now = ({f: x[f] for f in x if y.get(f) is not None and x[f] != y[f]}
-                    for x, y in ((was, now), (now, was)))  # fmt: skip
-        if not now:
+    earlier, later = truths(before), truths(after) if after else {}
+    if not env.embodied and worked:  # only facts that it changed, not those it merely revealed
+        earlier, later = ({f: x[f] for f in x if y.get(f) is not None and x[f] != y[f]}
+                    for x, y in ((earlier, later), (later, earlier)))  # fmt: skip
+        if not later:
             return
     yield {
         "type": "schema",
@@ -345,9 +359,9 @@ def _used(
         "action_type": rule.name,
         "uses": [
             {
-                "before": {t: held for t, held in was.items() if held is not None},
+                "before": {t: held for t, held in earlier.items() if held is not None},
                 "worked": worked,
-                "after": [t for t, held in now.items() if held],
+                "after": [t for t, held in later.items() if held],
             }
         ],
         "kinds": kinds,
@@ -359,17 +373,17 @@ def _used(
 
 
 def _noted(
-    manual: Manual, names: Mapping[str, str], belief: Belief, about: tuple[str, ...]
+    manual: Manual, names: Mapping[str, str], belief: Belief, prefixes: tuple[str, ...]
 ) -> dict[str, bool | None]:
-    """Facts that begin so on record of what an action names, and of what any action may change.
+    """Return the facts with these prefixes about the named things and the shared ones.
 
-    What one of them excludes is known not to be so.
+    Alternatives of a recorded fact are false.
     """
     things = {**names, **{thing: thing for thing in manual.environment.things}}
     truths = dict[str, bool | None]()
     for name, thing in things.items():
-        known = belief["flags"].get(thing, "").split(", ")
-        facts = [fact for fact in known if fact and fact.startswith(about)]
+        facts_on_record = belief["flags"].get(thing, "").split(", ")
+        facts = [fact for fact in facts_on_record if fact and fact.startswith(prefixes)]
         rivals = (family for family in manual.facts.alternatives if {*facts} & family)
         truths |= {f"state({name}, {fact})": False for family in rivals for fact in sorted(family)}
         truths |= {f"state({name}, {fact})": True for fact in facts}
@@ -387,10 +401,10 @@ def _literals(parameters: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(texts))
 
 
-def _finds(belief: Belief, known: set[str]) -> Iterator[dict[str, Any]]:
-    """What was seen in each place that has just been looked into for the first time."""
+def _finds(belief: Belief, searched: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield a find for each place that was searched for the first time."""
     for place in belief["searched"]:
-        if place in known or place not in belief["places"]:
+        if place in searched or place not in belief["places"]:
             continue
         things = {thing for thing, where in belief["last_seen"].items() if where == place}
         things |= set(belief["spots"].get(place, [])) - set(belief["places"])

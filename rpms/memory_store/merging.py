@@ -1,15 +1,15 @@
-"""Deduplication: the same experience twice is one entry with a higher count.
+"""Deduplication: the same experience twice becomes one entry with a higher count.
 
-What makes two experiences the same is what they say with roles for names: two mugs taken from two
-desks are one way to take a thing. Of the recorded examples the first in order is kept. Merging is
-associative and commutative and ids come from the content, so the result of learning does not
-depend on the order of the trajectories, on rounds or on parallel workers.
+Two experiences are the same if they read the same with roles for names: taking two mugs from two
+desks is one experience. The first recorded example in order is kept. Merging is associative and
+commutative, and ids are computed from the content, so the result of learning does not depend on the
+order of the trajectories, on rounds or on parallel workers.
 
-What an action needs and does is read from its uses and from nothing else. A literal such as
-``at(place)`` is a precondition if it held whenever the action worked, and if it is wanted to
-explain the refusals: those that explain most are taken first, until no refusal that can be
-explained is left. Effects are what held after every use that worked and was not there before every
-time, and the state of the hand, which most people guess wrongly.
+The preconditions and effects of a schema are computed from its uses alone. A literal such as
+``at(place)`` is a precondition if it held before every success and explains a rejection. Literals
+that explain the most rejections are taken first, until no rejection is left that any can explain.
+Effects are the literals that held after every success but not before each of them, and the state
+of the hand in any case, because it is easily guessed wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from rpms.memory_store.entries import Entry, Use, parse_entry
 from rpms.vocabulary.goal import PAPER, Keys
 
-# What makes an entry of each type the same experience as another.
+# The fields that identify an experience, by entry type.
 _IDENTITY: dict[str, tuple[str, ...]] = {
     "success": ("goal_signature", "sub_goal_type", "lifted"),
     "failure": ("goal_signature", "lifted", "violated", "failure_type"),
@@ -32,19 +32,19 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
     "schema": ("action_type",),
     "found": ("place",),
 }
-# What stands for the lifted form in an entry that has none.
+# The field that replaces ``lifted`` in an entry without it.
 _EXAMPLE = {"success": "actions", "failure": "failed_action", "critical_failure": "failed_action"}
 _COUNTS = ("success_count", "failure_count", "occurrence_count", "looked")
-# What tells the state of the hand; said after every action that worked, changed or not.
+# Literals of the hand: effects of every successful action, changed or not.
 _HAND = ("holding(", "hand_empty")
-# What merely comes into sight is no effect of an action.
+# Literals of sight: coming into view is not an effect.
 _SIGHT = ("here(", "visible(")
 
 Data = dict[str, Any]
 
 
 def merge_entries(entries: Iterable[Entry], keys: Keys = PAPER) -> list[Entry]:
-    """One entry per distinct experience, counts added up, in a fixed order."""
+    """Merge equal experiences into one entry each, counts added up, in a fixed order."""
     merged: dict[str, Data] = {}
     for entry in entries:
         data = entry.model_dump(mode="json")
@@ -62,7 +62,7 @@ def merge_entries(entries: Iterable[Entry], keys: Keys = PAPER) -> list[Entry]:
 
 
 def identity(data: Mapping[str, Any], keys: Keys) -> str:
-    """A short digest of what an entry says, apart from how often and where it was seen."""
+    """Return a short digest of an entry's content, without its counts and its recorded names."""
     content = {name: data[name] for name in _IDENTITY[data["type"]]}
     if "lifted" in content and not content["lifted"]:
         content["lifted"] = data[_EXAMPLE[data["type"]]]
@@ -75,7 +75,7 @@ def identity(data: Mapping[str, Any], keys: Keys) -> str:
 
 
 def _add(entry: Data, other: Data) -> Data:
-    """Both experiences as one: counts add up, and the smaller example stands for both."""
+    """Merge two equal experiences: counts add up, and the first example in order is kept."""
     first, second = sorted((entry, other), key=_example)
     total = dict(first)
     for field, joined in _ADDED.items():
@@ -85,7 +85,7 @@ def _add(entry: Data, other: Data) -> Data:
 
 
 def _example(data: Data) -> str:
-    """Orders entries by the home they were recorded in, which says nothing about their worth."""
+    """Return a sort key made of the recorded example; the order is fixed but has no meaning."""
     left_out = {*_ADDED, "id", "confidence"}
     example = {name: value for name, value in data.items() if name not in left_out}
     return json.dumps(example, sort_keys=True, ensure_ascii=False)
@@ -115,7 +115,7 @@ _ADDED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def preconditions(uses: Sequence[Use]) -> list[str]:
-    """The fewest literals, each true at every success, that explain the refusals."""
+    """Return the fewest literals that held before every success and explain the rejections."""
     worked = [use for use in uses if use.worked]
     if not worked:
         return []
@@ -138,7 +138,7 @@ def _explained(name: str, refused: Sequence[Use]) -> int:
 
 
 def effects(uses: Sequence[Use]) -> list[str]:
-    """What every success left behind."""
+    """Return the literals that held after every success and were changed by one of them."""
     worked = [use for use in uses if use.worked]
     if not worked:
         return []
@@ -152,16 +152,18 @@ def effects(uses: Sequence[Use]) -> list[str]:
 
 
 def confidence(uses: Sequence[Use]) -> float:
-    """The share of uses that went as the schema says: worked where its needs held, else not.
+    """Return the share of uses that the preconditions predict: success if and only if they held.
 
-    A rejection of which nothing tells whether the needs were met says nothing for or against it.
+    Rejections for which it is unknown whether the preconditions held are not counted.
     """
     needs = preconditions(uses)
-    told = [use for use in uses if use.worked or not any(use.before.get(n) is None for n in needs)]
-    total = sum(use.count for use in told)
+    conclusive = [
+        use for use in uses if use.worked or not any(use.before.get(n) is None for n in needs)
+    ]
+    total = sum(use.count for use in conclusive)
     right = sum(
         use.count
-        for use in told
+        for use in conclusive
         if use.worked == (not any(use.before.get(name) is False for name in needs))
     )
     return round(right / total, 4) if total else 0.0

@@ -1,20 +1,16 @@
-"""M_cand: entries whose goal signature is near enough to the goal's (Eq. 4).
+"""M_cand: entries whose goal signature is similar to the goal's (Eq. 4).
 
-d_gamma is exact on the type and goes by meaning on the rest: 0.6 for the object and 0.4 for the
-destination, each counted whole for the same kind (the same words; a plural, a number or a letter
-makes no difference), as 0.8 for a kind of the same category, and as nothing otherwise. With
-theta = 0.6:
+d_gamma requires the same goal type. The object counts 0.6 and the destination 0.4: in full for the
+same kind (plurals, numbers and letters are ignored), times 0.8 for a kind of the same category, and
+zero otherwise. With theta = 0.6:
 
     heat a mug, put it in a cabinet   ~ heat a mug, put it in a cabinet     1.00   recalled
                                       ~ heat a cup, put it in a cabinet     0.88   recalled
                                       ~ heat a mug, put it on a desk        0.60   recalled
-                                      ~ heat an egg, put it in a cabinet    0.40   left
-    a pot is no potato, and a non-living thing no living thing: spelling alone counts for nothing.
+                                      ~ heat an egg, put it in a cabinet    0.40   not recalled
 
-An entry's weight multiplies its score, for the threshold and for the rank.
-
-A goal is scored against the entries once; every further step with that goal takes the result as it
-is.
+Similar spelling counts for nothing: a pot is no potato. An entry's weight multiplies its score, for
+the threshold and for the rank. Each goal is scored once; further steps reuse the result.
 """
 
 from __future__ import annotations
@@ -30,16 +26,16 @@ from rpms.vocabulary.naming import same_kind
 OBJECT_SHARE, DESTINATION_SHARE = 0.6, 0.4
 # Two kinds of one category are close without being spelled alike: mug ~ cup.
 SAME_CATEGORY = 0.8
-# What fits this home and this moment is chosen among this many times k of each kind.
+# The state filter and the arbiter choose among this many times k entries of each bucket.
 CHOICE = 3
 
-# Entry type, sub-goal or action, and what COMPAT compares: of each there is a choice.
+# Entry type, sub-goal or action, and the part of the state that COMPAT compares.
 Bucket = tuple[str, str, str]
 GoalEntry = Success | Failure | CriticalFailure
 
 
 class Row(NamedTuple):
-    """An entry about a goal, with what it is retrieved by."""
+    """An entry about a goal, with its retrieval keys."""
 
     goal: GoalSignature
     bucket: Bucket
@@ -48,13 +44,13 @@ class Row(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An entry near the goal.
+    """An entry that is similar enough to the goal.
 
     Attributes:
         entry: as plain data.
         score: d_gamma times its weight.
-        seen: how often its like was seen.
-        entries: how many entries of the memory it speaks for: those that say the same.
+        seen: how often this experience was made.
+        entries: how many entries with the same content it represents.
     """
 
     entry: dict[str, Any]
@@ -64,14 +60,14 @@ class Candidate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a goal finds: the candidates, and how many entries are near enough."""
+    """The candidates for a goal, and the number of entries above the threshold."""
 
     candidates: list[Candidate]
     near: int
 
 
 class MemoryIndex:
-    """All entries of a memory, ready to be asked by goal."""
+    """An index of a memory's entries by goal."""
 
     def __init__(
         self,
@@ -79,7 +75,7 @@ class MemoryIndex:
         categories: Mapping[str, Sequence[str]] | None = None,
         keys: Keys = PAPER,
     ) -> None:
-        """``categories`` has kinds that belong together, by name; ``keys`` reads signatures."""
+        """``categories`` maps a name to kinds that belong together; ``keys`` reads signatures."""
         self._entries = list(entries)
         self._listed = {name: tuple(kinds) for name, kinds in (categories or {}).items()}
         self._categories: dict[str, frozenset[str]] = {}
@@ -102,45 +98,42 @@ class MemoryIndex:
         self._found: dict[tuple[GoalSignature, float, int], Found] = {}
 
     def __len__(self) -> int:
-        """How many entries there are."""
         return len(self._entries)
 
     def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
-        """Snippets and lessons with d_gamma * weight >= theta, best first.
+        """Return snippets and lessons with d_gamma * weight >= theta, best first.
 
-        Up to ``CHOICE`` times k of each bucket, equal experience of several goals as one: which k
-        of each type fit this home and this moment is for the asker to say. The rest is counted.
+        At most ``CHOICE`` times k of each bucket are listed, with equal experiences as one; the
+        caller selects k of them. ``truncated`` counts the others.
         """
         return self._find(goal, theta, k).candidates
 
     def truncated(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
-        """How many entries near enough ``recall`` does not list, by what becomes of them."""
-        listed, near = self._find(goal, theta, k)
-        spoken_for = sum(candidate.entries for candidate in listed)
-        merged, beyond = spoken_for - len(listed), near - spoken_for
-        return {
-            outcome: n for outcome, n in {"duplicate": merged, "over top-k": beyond}.items() if n
-        }
+        """Count the entries above the threshold that ``recall`` does not list, by outcome."""
+        candidates, near = self._find(goal, theta, k)
+        represented = sum(candidate.entries for candidate in candidates)
+        counts = {"duplicate": represented - len(candidates), "over top-k": near - represented}
+        return {outcome: count for outcome, count in counts.items() if count}
 
     def schemas(self, actions: Iterable[str]) -> list[Candidate]:
-        """The most reliable schema of each of these actions."""
+        """Return the schema with the highest confidence for each of these actions."""
         schemas = (self._schemas[action] for action in actions if action in self._schemas)
         return [Candidate(_plain(schema), 1.0, schema.success_count) for schema in schemas]
 
     def places_of(self, kind: str) -> dict[str, tuple[int, int]]:
-        """Where a kind of thing was found: kind of place -> how many held one, of how many.
+        """Map the kinds of places where a thing was found to (places with one, places searched).
 
-        What was never found itself is looked for where its category was.
+        A kind that was never found uses the finds of its category.
         """
         held = self._held.get(kind)
         if not held:
-            mine, held = self._categories_of(kind), Counter()
-            for other in [other for other in self._held if self._categories_of(other) & mine]:
-                held |= self._held[other]  # the most that any of them had: together is not known
+            categories, held = self._categories_of(kind), Counter()
+            for other in [other for other in self._held if self._categories_of(other) & categories]:
+                held |= self._held[other]  # the maximum: how many places held any is not recorded
         return {place: (count, self._looked[place]) for place, count in held.items()}
 
     def nearness(self, goal: GoalSignature, other: GoalSignature) -> float:
-        """d_gamma, as the head of this file has it."""
+        """Return d_gamma; see the head of this file."""
         if goal.type != other.type:
             return 0.0
         alike = OBJECT_SHARE * self._alike(goal.object, other.object)
@@ -152,7 +145,6 @@ class MemoryIndex:
         return SAME_CATEGORY if self._categories_of(word) & self._categories_of(other) else 0.0
 
     def _categories_of(self, word: str) -> frozenset[str]:
-        """The categories that list a kind."""
         if word not in self._categories:
             self._categories[word] = frozenset(
                 name
@@ -162,7 +154,7 @@ class MemoryIndex:
         return self._categories[word]
 
     def _find(self, goal: GoalSignature, theta: float, k: int) -> Found:
-        """The candidates for a goal, and how many entries are near enough; kept for later steps."""
+        """Find the candidates for a goal; the result is cached for later steps."""
         key = (goal, theta, k)
         if key not in self._found:
             scores = {other: self.nearness(goal, other) for other in {r.goal for r in self._rows}}
@@ -185,24 +177,24 @@ class MemoryIndex:
 
 def _row(entry: GoalEntry, keys: Keys) -> Row:
     if isinstance(entry, Success):
-        about, seen = entry.sub_goal_type, entry.success_count
+        topic, seen = entry.sub_goal_type, entry.success_count
     else:
-        about, seen = entry.failed_action.partition(" ")[0], entry.occurrence_count
-    bucket = (entry.type, about, keys.compat(entry.state_signature))
+        topic, seen = entry.failed_action.partition(" ")[0], entry.occurrence_count
+    bucket = (entry.type, topic, keys.compat(entry.state_signature))
     return Row(keys.goal(entry.goal_signature), bucket, seen, entry)
 
 
 def _merge(rows: Iterable[tuple[float, Row]]) -> list[Candidate]:
-    """One candidate for entries that say the same with roles for names."""
+    """Merge entries that read the same with roles for names into one candidate."""
     merged: dict[str, Candidate] = {}
     for score, row in sorted(rows, key=lambda each: (-each[0], -each[1].seen, each[1].entry.id)):
         entry = _plain(row.entry)
         same = str((entry["lifted"], entry.get("violated"))) if entry["lifted"] else entry["id"]
-        known = merged.get(same)
-        if known is None:
+        first = merged.get(same)
+        if first is None:
             merged[same] = Candidate(entry, score, row.seen)
         else:
-            merged[same] = known._replace(seen=known.seen + row.seen, entries=known.entries + 1)
+            merged[same] = first._replace(seen=first.seen + row.seen, entries=first.entries + 1)
     return _ranked(merged.values())
 
 

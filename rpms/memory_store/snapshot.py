@@ -1,7 +1,7 @@
 """A frozen memory on disk: one JSON header line, then one entry or note per line.
 
-Readable, diffable and loaded whole. Evaluation never writes it. Writing is atomic: a process
-killed half-way leaves the old file as it was.
+Evaluation never writes it. Writing is atomic: a process that is killed half-way leaves the old file
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from rpms.vocabulary.files import open_file, parse_json, reason_of, whole_file
 
 FORMAT: Literal["rpms-memory"] = "rpms-memory"
 SCHEMA_VERSION = 1
-OWN = "rpms"
-"""The method whose memory this format was made for."""
+OUR_METHOD = "rpms"
+"""The method whose memories are read when no other is named."""
 _OF_OTHERS = {"method", "written_by", "unread"}
 
 
 class Header(BaseModel):
-    """The first line: what the file is, where it comes from and what must follow.
+    """The first line of a memory file: its environment, its origin and its number of entries.
 
-    ``learned_by`` names the models (or policies) whose episodes it was learned from. The last three
-    are told of other methods' memories alone: ``method`` is whose it is, ``written_by`` the model
-    that wrote its texts, ``unread`` how many of its replies had no form that could be read.
+    ``learned_by`` names the models (or policies) whose episodes it was learned from. Only memories
+    of other methods have the last three: ``method``, ``written_by`` (the model that wrote the
+    texts) and ``unread`` (the number of that model's replies that could not be read).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,7 +43,7 @@ class Header(BaseModel):
     rounds: int = 0
     entries: int
     counts: dict[str, int]
-    method: str = OWN
+    method: str = OUR_METHOD
     written_by: str = ""
     unread: int = 0
 
@@ -54,16 +54,16 @@ def write_snapshot(
     entries: Sequence[Entry | Note],
     sources: Sequence[str] = (),
     rounds: int = 0,
-    **about: Any,
+    **header_fields: Any,
 ) -> Header:
-    """Write a whole memory, ours or another method's; ``about`` is what else its header says."""
+    """Write a whole memory; ``header_fields`` are further fields of its header."""
     counts = Counter(entry.kind if isinstance(entry, Note) else entry.type for entry in entries)
     header = Header(
         env=env, sources=list(sources), rounds=rounds, entries=len(entries),
-        counts=dict(sorted(counts.items())), **about,
+        counts=dict(sorted(counts.items())), **header_fields,
     )  # fmt: skip
     with whole_file(file, durable=True) as out:
-        left_out = _OF_OTHERS if header.method == OWN else set()
+        left_out = _OF_OTHERS if header.method == OUR_METHOD else set()
         out.write(f"{header.model_dump_json(exclude=left_out)}\n".encode())
         for entry in entries:
             row = entry.model_dump(mode="json", exclude_defaults=isinstance(entry, Note))
@@ -72,21 +72,21 @@ def write_snapshot(
 
 
 def read_snapshot(file: Path, env: str = "") -> tuple[Header, list[Entry]]:
-    """Every entry, validated; the first wrong line is refused with its number.
+    """Read and validate every entry; an error names the first invalid line.
 
-    So is the memory of another world than ``env``, where one is given.
+    A memory of another environment than ``env`` is an error too.
     """
     header, rows = _open(file, ADAPTER, env)
     return header, list(rows)
 
 
 def read_notes(file: Path, env: str, method: str) -> list[Note]:
-    """Every note; a file of another world or method, or a wrong line, is refused."""
+    """Read every note; another environment or method, or an invalid line, is an error."""
     return list(_open(file, NOTES, env, method)[1])
 
 
 def read_header(file: Path) -> Header:
-    """The first line alone: where a memory comes from."""
+    """Read only the first line."""
     rows = _rows(file, ADAPTER)
     header: Header = next(rows)
     rows.close()
@@ -94,9 +94,9 @@ def read_header(file: Path) -> Header:
 
 
 def _open(
-    file: Path, adapter: TypeAdapter[Any], env: str, method: str = OWN
+    file: Path, adapter: TypeAdapter[Any], env: str, method: str = OUR_METHOD
 ) -> tuple[Header, Generator[Any, None, None]]:
-    """The header and the rows; the memory of another world or of another method is refused."""
+    """Return the header and the rows; another environment or method is an error."""
     rows = _rows(file, adapter)
     header: Header = next(rows)
     if env and header.env != env:
@@ -110,7 +110,7 @@ def _open(
 
 
 def _rows(file: Path, adapter: TypeAdapter[Any]) -> Generator[Any, None, None]:
-    """The header, then the entries; everything is checked on the way."""
+    """Yield the header, then the entries, each validated."""
     try:
         with open_file(file, "memory file") as lines:
             header = _header(file, lines.readline())
@@ -155,5 +155,5 @@ def _header(file: Path, line: bytes) -> Header:
 
 def _problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

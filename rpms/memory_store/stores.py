@@ -1,7 +1,7 @@
-"""The same memory in any LangGraph store, for deployments that share one database.
+"""Keep a memory in a LangGraph store, for deployments that share one database.
 
-Works with every ``BaseStore``: in memory, SQLite, PostgreSQL. The snapshot file stays the
-format of record; a store is filled from it and can be read back into it.
+Every ``BaseStore`` works: in memory, SQLite, PostgreSQL. The snapshot file remains the format of
+record; a store is filled from it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _HEADER = "header"
 
 
 def namespace(env: str) -> tuple[str, ...]:
-    """Where an environment's memory lies in a store."""
     return ("rpms", env, "memory")
 
 
@@ -42,7 +41,7 @@ def save_to_store(store: BaseStore, env: str, entries: Sequence[Entry]) -> None:
 
 
 def load_from_store(store: BaseStore, env: str) -> list[Entry]:
-    """Every entry of an environment, in the order of types and ids; maybe none."""
+    """Return the entries of an environment, sorted by type and id."""
     entries = []
     for item in _items(store, env):
         try:
@@ -60,22 +59,21 @@ def load_from_store(store: BaseStore, env: str) -> list[Entry]:
 
 
 def store_version(store: BaseStore, env: str) -> str:
-    """Changes whenever another memory was saved; empty while there is none."""
+    """Return a string that changes with every save; empty while no memory is saved."""
     header = _header(store, env)
     return str(header.get("version", header["entries"])) if header["entries"] else ""
 
 
 def _header(store: BaseStore, env: str) -> Mapping[str, Any]:
-    """What was saved last, without reading it."""
     header = store.get((*namespace(env), _HEADER), _HEADER)
     return {"entries": 0} if header is None else header.value
 
 
 def _items(store: BaseStore, env: str) -> list[SearchItem]:
-    """All in one query: stores order by time of writing, which pages cannot rely on.
+    """Read all items in one query, because the order of stores does not allow paging.
 
-    Stores of earlier versions have the entries in namespaces below this one; those are found, too.
+    Stores of earlier versions keep the entries in nested namespaces; the query finds those, too.
     """
-    most = 2 * int(_header(store, env)["entries"]) + _BATCH
-    items = store.search(namespace(env), limit=most, refresh_ttl=False)
+    limit = 2 * int(_header(store, env)["entries"]) + _BATCH
+    items = store.search(namespace(env), limit=limit, refresh_ttl=False)
     return [item for item in items if item.key != _HEADER]

@@ -12,7 +12,7 @@ from typing_extensions import is_typeddict
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.state import EpisodeState, environment_failed, replace_list
-from rpms.prompts.examples import check_shown
+from rpms.prompts.examples import check_prompts
 from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, settings
@@ -37,7 +37,7 @@ def make_reset_env(default: RunContext | None = None, find: Find | None = None) 
     def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
         """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
         task, context = (find or find_input_task)(state), run_settings(runtime.context, default)
-        check_shown(task["env"], context)
+        check_prompts(task["env"], context)
         fresh = fresh_state(context, task)
         try:
             observation = episodes.start(fresh["episode_id"], task)

@@ -1,1 +1,1 @@
-"""Prompts: the blocks and examples they are built of, their budget, and the reading of replies."""
+"""Prompts: their blocks and examples, their token budget, and the parser of replies."""

@@ -1,4 +1,4 @@
-"""The knowledge blocks and the fixed parts of the prompt, rendered from data files."""
+"""Render the knowledge blocks and load the fixed parts of the prompt."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from rpms.vocabulary.turn import Choice, Message, Turn, rejected_since
 
 _SHARED = Path(__file__).parent / "templates"
 RECAP = 400
-"""Tokens, four letters each, that the state may take where it stands for turns left out."""
+"""Token budget of the state block when it recaps hidden turns, at four letters a token."""
 
 
 class Blocks(NamedTuple):
-    """Each knowledge block as text, empty where the condition leaves it out.
+    """Each knowledge block as text; empty if the condition leaves it out.
 
-    ``rules`` is the same at every step of an episode; the others follow the belief. ``last_action``
-    says why the last action was rejected, and stands next to the decision in every layout.
+    ``rules`` is the same at every step of an episode; the others depend on the belief.
+    ``last_action`` says why the last action was rejected.
     """
 
     rules: str
@@ -45,7 +45,7 @@ class Blocks(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What the knowledge blocks of one step are printed from."""
+    """The data that the knowledge blocks of one step print."""
 
     env: Environment
     context: RunContext
@@ -58,50 +58,50 @@ class Knowledge(NamedTuple):
     ineffective: Sequence[str]
 
 
-def knowledge_blocks(known: Knowledge) -> Blocks:
-    """What RPMS adds to the baseline prompt.
+def knowledge_blocks(knowledge: Knowledge) -> Blocks:
+    """Return the blocks that RPMS adds to the baseline prompt.
 
-    Goal and state accompany whichever knowledge is on: rules are checked against the state,
-    and memories were selected by it. With both off they stand alone, or nothing is added.
+    Goal and state accompany rules and memories: rules are checked against the state, and memories
+    were selected by it. Condition S prints them alone; the baseline prints no block.
     """
-    env, context, goal = known.env, known.context, known.goal
+    env, context, goal = knowledge.env, knowledge.context, knowledge.goal
     if not context.has_blocks:
         return Blocks("", "", "", "", "", "")
-    shown = surviving(known.recalls) if context.memory else []
-    lines = [*env.describe_belief(known.belief, goal), *recap(known)]
+    shown = surviving(knowledge.recalls) if context.memory else []
+    lines = [*env.describe_belief(knowledge.belief, goal), *recap(knowledge)]
     method = find_method(context.memory_method)
     fill = partial(render, env.prompts, form=context.memory_form)
     memory = method.render(shown, fill) if shown else ""
     if context.memory_control == "filler":
         memory = filler(memory, _neutral())
     return Blocks(
-        rules=_fixed_rules(env, known.rules, goal["type"]) if context.rules else "",
-        situation=_situation(env, known.rules, last=False) if context.rules else "",
+        rules=_fixed_rules(env, knowledge.rules, goal["type"]) if context.rules else "",
+        situation=_situation(env, knowledge.rules, last=False) if context.rules else "",
         goal=render(
-            env.prompts, "goal.j2", goal=goal, sub_goal=known.sub_goal, rules=context.rules
+            env.prompts, "goal.j2", goal=goal, sub_goal=knowledge.sub_goal, rules=context.rules
         ),
         state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory,
-        last_action=_situation(env, known.rules, last=True) if context.rules else "",
+        last_action=_situation(env, knowledge.rules, last=True) if context.rules else "",
     )
 
 
-def recap(known: Knowledge) -> list[str]:
-    """What still matters of turns that are left out: what fits, the most relevant first.
+def recap(knowledge: Knowledge) -> list[str]:
+    """Return state lines that recap hidden turns, the most relevant first, within ``RECAP``.
 
-    What was rejected since the belief last changed would be rejected again.
+    Rejected actions come first: until the belief changes they would be rejected again.
     """
-    env, turns = known.env, known.history
-    if not known.context.hidden_turns(len(turns)):
+    env, turns = knowledge.env, knowledge.history
+    if not knowledge.context.hidden_turns(len(turns)):
         return []
-    rejected = dict[str, dict[str, None]]()  # by the world's words, the newest first, each once
-    for turn in reversed(rejected_since(turns, known.ineffective)):
+    rejected = dict[str, dict[str, None]]()  # by the environment's answer, newest first, each once
+    for turn in reversed(rejected_since(turns, knowledge.ineffective)):
         answer = turn["observation"].strip().partition("\n")[0].rstrip(".")
         rejected.setdefault(f"Rejected here ({answer})", {})[turn["action"]] = None
-    described = env.describe_belief(known.belief, known.goal)
+    described = env.describe_belief(knowledge.belief, knowledge.goal)
     block = render(env.prompts, "state.j2", state_lines=described)
     letters, lines = 4 * RECAP - len(block), list[str]()
-    for label, things in [*rejected.items(), *env.recap(known.belief).items()]:
+    for label, things in [*rejected.items(), *env.recap(knowledge.belief).items()]:
         ends = accumulate((len(thing) + 2 for thing in things), initial=len(f"\n  {label}"))
         if (count := sum(end <= letters for end in ends) - 1) > 0:
             lines.append(f"{label}: {', '.join([*things][:count])}")
@@ -110,24 +110,24 @@ def recap(known: Knowledge) -> list[str]:
 
 
 def tokens(texts: Iterable[str]) -> int:
-    """How many tokens texts take together, by LangChain's estimate."""
+    """Return the tokens of all texts together, by LangChain's estimate."""
     return sum(estimate(Message(role="user", content=text)) for text in texts if text)
 
 
 def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
-    """The shortlist as a block of its own, which no condition of the paper has."""
+    """Print the guard's shortlist as a block; the paper has no such block."""
     return render(env.prompts, "actions.j2", choices=choices) if choices else ""
 
 
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
-    """R_active as it enters the prompt, for people who want to read it on its own."""
+    """Print R_active as in the prompt, for people who want to read it on its own."""
     parts = [_fixed_rules(env, rules, goal["type"])]
     parts += [_situation(env, rules, last) for last in (False, True)]
     return "\n\n".join(part for part in parts if part)
 
 
 def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
-    """The tiers, which are the same at every step of an episode."""
+    """Print the tiers, which are the same at every step of an episode."""
     tiers = {name: lines for name, lines in rules.items() if name != SITUATION}
     if not any(tiers.values()):
         return ""
@@ -135,22 +135,21 @@ def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
 
 
 def _situation(env: Environment, rules: ActiveRules, last: bool) -> str:
-    """The lines about this situation: those about the last action, or the others."""
+    """Print the rule lines about the current situation: on the last action, or the others."""
     lines = [line for line in rules[SITUATION] if line.get("last_action", False) == last]
     template = "last_action.j2" if last else "situation.j2"
     return render(env.prompts, template, lines=lines) if lines else ""
 
 
 def render(prompts: Path, template: str, **values: object) -> str:
-    """One block from its template."""
     return _templates(prompts).get_template(template).render(values).rstrip("\n")
 
 
 @cache
 def _templates(prompts: Path) -> Jinja:
-    """The block templates of a world: its own where it has one, else the shared ones.
+    """Load the block templates of an environment, and the shared ones that it does not replace.
 
-    A world's template can build on the one it replaces: ``{% extends "shared/memory.j2" %}``.
+    A template can extend the one it replaces: ``{% extends "shared/memory.j2" %}``.
     """
     shared = FileSystemLoader(_SHARED)
     return Jinja(
@@ -167,13 +166,13 @@ def _templates(prompts: Path) -> Jinja:
 
 @cache
 def _neutral() -> str:
-    """What fills the place of the memory block where only its length is to count."""
+    """Return the neutral text of the memory control ``filler``."""
     return (_SHARED / "filler.txt").read_text(encoding="utf-8")
 
 
 @cache
 def load_system(prompts: Path, version: str = "ours") -> str:
-    """SysInst of an environment, shared by all conditions; ours where it has no other version."""
-    other = prompts / f"system.{version}.md"
-    file = other if is_file(other) else prompts / "system.md"
+    """Load SysInst of an environment, the same for all conditions; by default our version."""
+    variant = prompts / f"system.{version}.md"
+    file = variant if is_file(variant) else prompts / "system.md"
     return read_text(file, "the system prompt").rstrip("\n")

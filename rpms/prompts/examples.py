@@ -1,7 +1,7 @@
-"""What published protocols show differently: how many examples, and whether a list of actions.
+"""The worked examples of a prompt, and its list of actions.
 
-The paper has one example and no list, and that is the default; the prompt is then the same, byte
-for byte, as if this file were not there.
+By default a prompt has one example and no list, as in the paper. Other published protocols show
+more.
 """
 
 from __future__ import annotations
@@ -25,38 +25,37 @@ LEFT_OUT = "\t..."
 ANOTHER = "=== The example is complete. Another example begins. ==="
 
 
-def check_shown(env: str, context: RunContext) -> None:
-    """Refuse, before anything is played, what a world cannot show."""
+def check_prompts(env: str, context: RunContext) -> None:
+    """Raise an error before the run if the environment lacks an example or the action list."""
     world = get_environment(env)
     if context.action_list and not world.lists_actions:
-        able = [name for name in environment_names() if get_environment(name).lists_actions]
+        names = [name for name in environment_names() if get_environment(name).lists_actions]
         raise RpmsError(
-            f"{env} has no list of actions to show; leave action_list off, or play one of: "
-            f"{', '.join(able)}"
+            f"{env} has no list of actions to show; leave action_list off, or use one of: "
+            f"{', '.join(names)}"
         )
     for file, advice in missing_prompts(world, context.examples):
         raise RpmsError(f"{env}: {file} is missing; {advice}")
 
 
 def missing_prompts(world: Environment, examples: int = 1) -> Iterator[tuple[Path, str]]:
-    """The files that a prompt of this world would need and that are not there, and what to do."""
+    """Yield each prompt file that is missing, and what to write into it."""
     if not is_file(system := world.prompts / "system.md"):
-        yield system, "write into it what the agent is told first: its task and its actions"
+        yield system, "write the system prompt into it: the agent's task and its actions"
     for number in range(1, examples + 1):
         for goal_type in world.goal_types():
             if not is_file(file := example_file(world.prompts, goal_type, number)):
                 what = "a solved task" if number == 1 else "another solved task"
-                yield file, f"write {what} of '{goal_type}', or play with examples={number - 1}"
+                yield file, f"write {what} of '{goal_type}', or set examples={number - 1}"
 
 
 def example_file(prompts: Path, goal_type: str, number: int = 1) -> Path:
-    """Where an example of a goal type stands."""
     return prompts / "examples" / f"{goal_type}{f'.{number}' if number > 1 else ''}.json"
 
 
 @cache
 def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Message, ...]:
-    """An example for a goal type, as turns that end with an observation."""
+    """Load an example of a goal type, as turns that end with an observation."""
     file = example_file(prompts, goal_type, number)
     data = parse_json(read_text(file, f"the example for '{goal_type}'"), str(file))
     try:
@@ -70,7 +69,7 @@ def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Messag
 
 
 def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
-    """That many examples of a goal type as one conversation, which ends with an observation."""
+    """Load examples of a goal type as one conversation, which ends with an observation."""
     messages: list[Message] = []
     for number in range(1, count + 1):
         first, *rest = load_example(prompts, goal_type, number)
@@ -83,14 +82,14 @@ def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
 
 @cache
 def short_examples(prompts: Path, goal_type: str, count: int, rules: Path) -> list[Message]:
-    """The same in excerpts, read by the actions of the world's own manual."""
+    """Load the examples as excerpts; the environment's manual parses their actions."""
     return excerpt(load_examples(prompts, goal_type, count), read_manual(rules))
 
 
 def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
-    """An example whose listings name only what the actions up to the next listing are about.
+    """Shorten an example: a listing keeps only things that actions before the next listing use.
 
-    Of one action on several things in a row (doors opened one after another) the first is shown.
+    Of several uses of one action in a row (opening doors, for example) the first is kept.
     """
     short, names = list[Message](), set[str]()
     for message in reversed(_once_in_a_row(messages, manual)):
@@ -115,7 +114,7 @@ def _once_in_a_row(messages: Sequence[Message], manual: Manual) -> list[Message]
     shown, before = [first], None
     for reply, answer in zip(turns[::2], turns[1::2], strict=True):
         rule, _ = match_action(manual, action_in(reply)) or (None, {})
-        # Going from place to place is a way, each step of which is needed.
+        # Every step of a walk from place to place is needed.
         if not rule or rule != before or rule.places or "\n" in answer["content"]:
             shown += [reply, answer]
         before = rule
@@ -123,14 +122,13 @@ def _once_in_a_row(messages: Sequence[Message], manual: Manual) -> list[Message]
 
 
 def action_in(reply: Message) -> str:
-    """What a reply of an example does."""
     return reply["content"].rpartition("Action: ")[2]
 
 
 def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
-    """Turns in which a room that is listed again later is only named.
+    """Shorten the turns: a room that is listed again later is only named.
 
-    Where the state block tells what was in sight (``recapped``), only the newest turn lists.
+    If the state block recaps what was seen (``recapped``), only the newest turn keeps its listing.
     """
     short, headings = list[Turn](), set[str]()
     for turn in reversed(turns):
@@ -143,11 +141,11 @@ def list_once(turns: Sequence[Turn], recapped: bool) -> list[Turn]:
 
 
 def without_list(opening: str) -> str:
-    """The first observation without the paragraphs that list what is in sight: the task."""
+    """Return the first observation without its listings, which leaves the task."""
     parts = opening.split("\n\n")
     return "\n\n".join(part for part in parts if "\t" not in part) or opening
 
 
 def listed_actions(env: Environment, commands: Sequence[str]) -> str:
-    """What the world would accept, as a block of its own beside the newest observation."""
+    """Print the actions the environment would accept as a block before the newest observation."""
     return render(env.prompts, "commands.j2", commands=commands) if commands else ""

@@ -1,6 +1,6 @@
-"""Reading a model's reply: tolerant, because small models rarely keep to a format.
+"""Parse a model's reply, tolerantly, because small models rarely keep to a format.
 
-Whatever cannot be read is a counted format error, never a crash.
+A reply without a readable action counts as a format error and never raises.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ _LABEL = re.compile(r"^[\s>*_#`-]*action\s*(?:\d+)?\s*[*_`]*\s*[:=]\s*[*_`]*\s*(
 _THOUGHT = re.compile(r"^[\s>*_#`-]*(?:thought|think|reasoning)\s*[*_`]*\s*[:=]\s*[*_`]*\s*", re.I)
 _STOP = re.compile(r"^[\s>*_#`-]*(?:obs|observation)\s*[*_`]*\s*:", re.I)
 _FENCE = re.compile(r"^\s*```\w*\s*$")
-# "Thought: ... Action: ..." on one line is as common as the two lines asked for.
+# "Thought: ... Action: ..." on one line is as common as on two lines.
 _INLINE = re.compile(r"(?<=[\w.,;:!?)\"'])\s+(?=[*_`]*Action\s?\d*\s?[*_`]*:)")
 _LIST_MARK = re.compile(r"^\s*(?:\d+[.)]|[-*>])\s+")
 _NEXT_LABEL = re.compile(r"\s+(?:action|obs|observation|thought)\s*:", re.I)
 _REMARK = re.compile(r"[;\n]|\s->\s|\.\s|,?(?: and)? then |\s\(|\s#")
-# Words that models use for the commands of any world, besides the manual's own verbs.
+# Verbs that models use for the commands of any environment, besides those of the manual.
 _LOOSE_VERBS = ("go", "goto", "walk", "pick", "grab", "place", "move", "toggle", "turn", "check")
 _WRAPPING = " \t`*_\"'[]<>\u201c\u201d\u2018\u2019"
 
 
 LONGEST_ACTION = 500
-"""No world has a command of more characters. Worlds and rules look for names in what they are
-given, and that takes them the longer the more there could be."""
+"""No environment has a longer command. Parsing time grows with the length of the text, so longer
+actions are rejected."""
 
 
 class Reply(NamedTuple):
-    """What could be read: an empty action means a format error."""
+    """A parsed reply; an empty action means a format error."""
 
     thought: str
     action: str
 
 
 def read_action(text: str, env: str, manual: Manual) -> Reply:
-    """The same in the canonical wording of a world."""
+    """Parse a reply; return its action in the environment's canonical wording."""
     thought, action = read_reply(text, _verbs(manual))
     if not action or len(action) > LONGEST_ACTION:
         return Reply(thought, "")
@@ -54,13 +54,13 @@ def _verbs(manual: Manual) -> frozenset[str]:
 
 
 def read_reply(text: str, verbs: Collection[str]) -> Reply:
-    """The thought and the first action of a reply.
+    """Return the thought and the first action of a reply.
 
-    ``verbs`` are the first words of the actions there are; a line without an "Action:" label
+    ``verbs`` are the first words of the available actions; a line without an "Action:" label
     counts as an action only if it starts with one of them.
 
-    A model that plays on by itself ("Action: ... Obs: ... Action: ...") is held to its first
-    action: what it imagined after that did not happen.
+    If a model invents further turns ("Action: ... Obs: ... Action: ..."), only its first action
+    counts.
     """
     if (whole := _read_object(text)).action:
         return whole
@@ -83,7 +83,7 @@ def read_reply(text: str, verbs: Collection[str]) -> Reply:
 
 
 def _read_object(text: str) -> Reply:
-    """A reply that is one JSON object, as servers that hold models to a schema give it."""
+    """Parse a reply that is one JSON object, as from servers that constrain it to a schema."""
     lines = [line for line in text.strip().splitlines() if not _FENCE.match(line)]
     bare = "\n".join(lines).strip()
     if not (bare.startswith("{") and bare.endswith("}")):
@@ -102,7 +102,7 @@ def _labelled(line: str) -> bool:
 
 
 def _unlabelled(lines: list[str], verbs: Collection[str]) -> Reply:
-    """No "Action:" line: accept a bare command, the commonest slip of small models.
+    """Find a bare command in a reply without an "Action:" line, a common slip of small models.
 
     Reasoning comes before the command, so the last commands count; of a list, the first.
     """

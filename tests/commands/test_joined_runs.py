@@ -36,7 +36,7 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     assert [row["A baseline"]["won"] for row in tables["runs"]["rows"]] == [0, 6]
     assert [row["condition"] for row in tables["main"]["rows"]] == arms
     assert tables["failures"]["rows"][0] == {
-        "": "timeout (step budget used up)", **dict(zip(arms, (6, 0, 0, 1), strict=True))
+        "failure mode": "timeout", **dict(zip(arms, (6, 0, 0, 1), strict=True))
     }  # fmt: skip
     pair = next(
         r for r in tables["pairs"]["rows"] if (r["first"], r["second"]) == (arms[0], arms[2])
@@ -45,10 +45,10 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     # The causes come from the step logs, which lie in two folders under other names.
     assert tables["causes"]["rows"][-1]["D model=gpt"] == 1
     assert not any(row["cause"] == "not recorded" for row in tables["causes"]["rows"])
-    assert any(line.startswith("A model=gpt") and "6:0 games, p 0.0312" in line
+    assert any(line.startswith("A model=gpt") and "6:0 discordant games" in line
                for line in report.verdict)  # fmt: skip
-    assert f"first was played by {report.run.parts[0].manifest.model_label}" in report.verdict[0]
-    assert "6 tasks that both runs have, 24 episodes; first: sim" in tables["pairs"]["source"]
+    assert f"first: the model is {report.run.parts[0].manifest.model_label}" in report.verdict[0]
+    assert "6 tasks that both runs share, 24 episodes; first: sim" in tables["pairs"]["source"]
     for text in (report.as_csv(), report.as_latex(), report.as_markdown()):
         assert all(arm in text for arm in arms)
     page = tmp_path / "both.html"
@@ -66,7 +66,7 @@ def test_other_arms_of_the_same_making_keep_their_labels(tmp_path: Path) -> None
     report = package.report(folders)
     assert report.run.conditions == ["A", "C", "B", "D"] and report.run.complete
     assert report.as_json()["tables"]["square"]["rows"][0]["gain of rules"]["points"] == 100.0
-    assert any(line.startswith("Rules add 100.0 points") for line in report.verdict)
+    assert any("better, +100.0 points" in line for line in report.verdict)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_only_the_tasks_of_all_count(tmp_path: Path) -> None:
         lines.write("{}\n")
     report = package.report([first, second])
     assert [len(report.run.judged(name)) for name in report.run.conditions] == [4, 4, 4, 3]
-    spoken = "\n".join(report.verdict)
-    assert "Over the 4 tasks that all runs have; left out: 2 of first." in spoken
-    assert "These runs are not finished: 15 of 16 episodes are there." in spoken
+    lines = "\n".join(report.verdict)
+    assert "4 tasks that all runs share; left out: 2 of first." in lines
+    assert "not finished: 15 of 16 episodes" in lines
     assert "1 damaged line of second/episodes.jsonl (the first is line 8)" in report.as_markdown()
 
 

@@ -29,9 +29,9 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
     flat = " ".join(done.out.split())
     assert "B rules" in flat and "100.0% [61.0, 100.0]" in flat and flat.count(LABEL) == 2
     # Six discordant pairs, all one way.
-    assert "6:0 games, p 0.0312, but 0.125 for 4 comparisons." in flat
+    assert "6:0 discordant games, p = 0.0312 (0.125 after Holm" in flat
     assert done.out.count("Protocol split: alfworld generated_unseen") == 1
-    titles = ("Verdict", "Results by condition", "Rules x memory", "Where lost episodes went wrong")
+    titles = ("Verdict", "Results by condition", "Rules x memory", "Causes of lost episodes")
     lines = done.out.splitlines()
     assert [line for line in lines if line in titles] == [*titles]
     assert "--all: types, pairs, failures, steps, outcomes, tokens" in flat
@@ -49,7 +49,7 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
 
 def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: Path) -> None:
     some = rpms("report", folder, "--table", "pairs", "--table", "main").out
-    assert some.index("Every pair of conditions") < some.index("Results by condition")
+    assert some.index("Pairwise comparisons") < some.index("Results by condition")
     assert "Rules x memory" not in some and "--all: square, types, failures" in some
     every = rpms("report", folder, "--all").out
     assert "Tokens and cost" in every and "Other tables" not in every

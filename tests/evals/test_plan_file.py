@@ -20,7 +20,7 @@ from rpms.evals.running.plan_file import (
 )
 from rpms.memory_store.controls import CONTROLS
 from rpms.memory_store.methods import METHODS
-from rpms.prompts.examples import check_shown
+from rpms.prompts.examples import check_prompts
 from rpms.rules.manual import TIERS
 from rpms.vocabulary.context import RunContext, declarations
 from rpms.vocabulary.errors import RpmsError
@@ -247,7 +247,7 @@ def test_a_published_protocol_is_cited_and_can_be_run(name: str) -> None:
         context = arm.settings()
         assert {key: context.plain[key] for key in plan.settings} == plan.settings
         assert context.model == "openai:m"
-        check_shown(env, context)
+        check_prompts(env, context)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

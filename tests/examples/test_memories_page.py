@@ -75,7 +75,7 @@ WRONG = [
     ("def recall(self): ...", "positional arguments; write 'def recall(self, request)'"),
     ("async def recall(self, request): ...", ".recall: it must not be async; write 'def recall("),
     ("def render(self, recalls): ...", "write 'def render(self, recalls, fill)'"),
-    ("async def carry(self, carried): ...", "write 'async def carry(self, carried, record, ask)'"),
+    ("async def carry(self, memory): ...", "carry(self, cross_trial_memory, record, ask)'"),
     ("needs_model = 'no'", ".needs_model is 'no'; it must be True or False"),
     ("name = ''", ".name is ''; it must be a name, such as 'mine'"),
     ("def __init__(self, size): ...", "() is made without arguments: missing a required argument"),

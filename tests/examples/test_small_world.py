@@ -207,7 +207,7 @@ DOMAIN, ENVIRONMENT = "rules/domain.yaml", "rules/environment.yaml"
 NOTHING = "domain.yaml:9: applicable: 'find_object' has nothing to offer at step"
 UNKNOWN = "is not known to hold of anything (names in places, holding, visible, last_seen:"
 GUESSES = [
-    ("prompts/system.md", None, "", "system.md:1: prompts: missing; write into it what the agent"),
+    ("prompts/system.md", None, "", "system.md:1: prompts: missing; write the system prompt into"),
     (EXAMPLE, None, "", "fetch.json:1: prompts: missing; write a solved task of 'fetch'"),
     (EXAMPLE, "messages", "turns", 'fetch.json:1: should be {"messages": [{'),
     (DOMAIN, "[unsearched(place)]", "[targeted(place)]", f"{NOTHING} 1 of task 0 of practice: "
@@ -255,5 +255,5 @@ def test_without_its_prompt_a_world_is_not_played(tmp_path: Path, shell: Shell) 
                     "learn --out m.jsonl --limit 1"):  # fmt: skip
         done = shell(f"rpms {command} --env kiosk", tmp_path)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
-        assert f"{system} is missing; write into it what the agent is told first" in done.err
+        assert f"{system} is missing; write the system prompt into it" in done.err
     assert {path.name for path in tmp_path.iterdir()} == {"kiosk"}

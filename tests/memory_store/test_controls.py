@@ -143,7 +143,7 @@ def test_controls_of_notes() -> None:
     assert all(note.text == texts[note.id] for note in [*shuffled, *wrong])
     refused: tuple[Control, ...] = ("corrupted", "conflict")
     for control in refused:
-        with pytest.raises(RpmsError, match=f"'{control}' is for the method 'rpms' alone"):
+        with pytest.raises(RpmsError, match=f"'{control}' works with memory_method 'rpms' only"):
             controlled_notes(notes, control)
 
 

@@ -20,9 +20,9 @@ from rpms.memory_store.grounding import (
     UNEXPLAINED,
     GroundingContext,
     ground,
-    steps_ahead,
+    remaining_steps,
 )
-from rpms.memory_store.roles import fill, lift
+from rpms.memory_store.roles import fill, to_roles
 from rpms.rules import Manual
 from rpms.rules.predicates import PREDICATES, StaticFacts, parse_predicate
 from rpms.rules.wording import need, statement
@@ -44,7 +44,7 @@ def test_every_step_is_told_with_the_walk_to_where_it_is_done() -> None:
     actions = ["go to desk 3", "take mug 2 from desk 3", "go to fridge 1",
                "cool mug 2 with fridge 1", "go to cabinet 4", "open cabinet 4",
                "put mug 2 in/on cabinet 4"]  # fmt: skip
-    assert lift(HOME, COOL, actions) == [
+    assert to_roles(HOME, COOL, actions) == [
         "go to {object's place}", "take {object} from {object's place}",
         "go to {a fridge}", "cool {object} with {a fridge}",
         "go to {destination}", "open {destination}", "put {object} in/on {destination}",
@@ -54,7 +54,7 @@ def test_every_step_is_told_with_the_walk_to_where_it_is_done() -> None:
 def test_two_roles_at_one_place_come_apart() -> None:
     """It lay in the fridge that cools it: elsewhere it will lie somewhere else."""
     actions = ["open fridge 1", "take mug 2 from fridge 1", "cool mug 2 with fridge 1"]
-    assert lift(HOME, COOL, actions) == [
+    assert to_roles(HOME, COOL, actions) == [
         "go to {object's place}", "open {object's place}", "take {object} from {object's place}",
         "go to {a fridge}", "cool {object} with {a fridge}",
     ]  # fmt: skip
@@ -72,13 +72,13 @@ def test_two_roles_at_one_place_come_apart() -> None:
     ],
 )  # fmt: skip
 def test_other_steps(goal: GoalSignature, actions: list[str], lifted: list[str] | None) -> None:
-    assert lift(HOME, goal, actions) == lifted
+    assert to_roles(HOME, goal, actions) == lifted
 
 
 def test_names_without_numbers_stay_but_for_the_goals_own_object() -> None:
     goal = GoalSignature("F3", "tin", "melt")
     actions = ["focus on tin", "move metal pot to stove", "focus on tin in metal pot"]
-    assert lift(LAB, goal, actions) == [
+    assert to_roles(LAB, goal, actions) == [
         "focus on {the object}", "move metal pot to stove", "focus on {the object} in metal pot",
     ]  # fmt: skip
 
@@ -90,7 +90,7 @@ def test_filled_in_with_its_own_names_it_says_what_was_done(
     mug, desk, cabinet = f"mug {thing}", f"desk {place}", f"cabinet {to}"
     actions = [f"go to {desk}", f"take {mug} from {desk}", f"go to {cabinet}",
                f"put {mug} in/on {cabinet}"]  # fmt: skip
-    lifted = lift(HOME, COOL, actions)
+    lifted = to_roles(HOME, COOL, actions)
     assert lifted is not None and not any(c.isdigit() for text in lifted for c in text)
     role_names = {"object": mug, "object's place": desk, "destination": cabinet}
     assert [fill(text, role_names) for text in lifted] == actions
@@ -193,13 +193,13 @@ def test_without_rules_what_was_played_tells_what_lies_behind(
 ) -> None:
     fields = {**HELD, "location": location}
     now = replace(moment(**fields), manual=BARE, played=played)
-    assert steps_ahead(WHOLE[3:], now) == [0, 1, 2, 3][begun:]
+    assert remaining_steps(WHOLE[3:], now) == [0, 1, 2, 3][begun:]
     wording = ground({**PLAN, "lifted": HEATED[3:]}, now)
     assert (wording.advice["done"], wording.advice["printed"]) == (
         WHOLE[3 : 3 + begun], WHOLE[3 + begun :],
     )  # fmt: skip
     # Rules know it as well without having been there.
-    assert steps_ahead(WHOLE[3:], moment(**HELD)) == [1, 2, 3]
+    assert remaining_steps(WHOLE[3:], moment(**HELD)) == [1, 2, 3]
 
 
 def test_what_is_all_behind_has_nothing_to_say() -> None:

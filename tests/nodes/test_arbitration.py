@@ -245,8 +245,9 @@ def judge_note(
 ) -> Recall:
     recall_request = request(goal)
     state = EpisodeState(
-        env="alfworld", goal=recall_request.now.goal, belief=recall_request.now.belief,
-        sub_goal=recall_request.now.sub_goal, recalls=[candidate(note, recall_request, here=here)],
+        env="alfworld", goal=recall_request.moment.goal, belief=recall_request.moment.belief,
+        sub_goal=recall_request.moment.sub_goal,
+        recalls=[candidate(note, recall_request, here=here)],
     )  # fmt: skip
     return arbitration(under(state, RunContext(**settings)))["recalls"][0]
 

@@ -19,7 +19,7 @@ from rpms.evals.running.plan import Job
 from rpms.graph import build_graph
 from rpms.nodes import make_prompt_build, make_reset_env
 from rpms.nodes.state import EpisodeState
-from rpms.prompts.context_budget import AT_A_TIME, LAST_TURNS, estimate, fit, left_out, prompt_room
+from rpms.prompts.context_budget import GROUP_SIZE, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.turn import Message, Turn
@@ -76,7 +76,7 @@ def check_fit(head: list[str], turns: list[tuple[str, str]], room: int) -> None:
     # Nothing is dropped without need, and no more than a group too much.
     if dropped:
         assert tokens(whole) > room
-        fewer = whole[:start] + whole[start + 2 * max(0, dropped - AT_A_TIME) :]
+        fewer = whole[:start] + whole[start + 2 * max(0, dropped - GROUP_SIZE) :]
         assert tokens(fewer) + 12 > room
 
 

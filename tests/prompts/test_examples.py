@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from rpms.envs import environment_names, get_environment
 from rpms.envs import live as episodes
 from rpms.graph import build_graph
-from rpms.prompts.examples import ANOTHER, NEW_TASK, check_shown, load_example, load_examples
+from rpms.prompts.examples import ANOTHER, NEW_TASK, check_prompts, load_example, load_examples
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -91,11 +91,11 @@ def test_the_list_survives_a_lost_game() -> None:
 
 def test_what_a_world_cannot_show_is_refused_in_one_line() -> None:
     with pytest.raises(RpmsError, match=r"scienceworld has no list of actions .*: alfworld$"):
-        check_shown("scienceworld", RunContext(action_list=True))
+        check_prompts("scienceworld", RunContext(action_list=True))
     with pytest.raises(RpmsError, match=r"F1\.2\.json is missing; .*examples=1"):
-        check_shown("scienceworld", RunContext(examples=2))
+        check_prompts("scienceworld", RunContext(examples=2))
     for env in environment_names():
-        check_shown(env, RunContext())
-    check_shown("alfworld", RunContext(examples=2, action_list=True))
+        check_prompts(env, RunContext())
+    check_prompts("alfworld", RunContext(examples=2, action_list=True))
     with pytest.raises(RpmsError, match="examples=3 is not possible"):
         RunContext(examples=3)

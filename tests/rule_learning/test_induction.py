@@ -129,7 +129,7 @@ def test_a_state_that_was_there_after_every_use_is_an_effect() -> None:
     before = len(template.atoms)
     # What no predicate can hold is no state.
     flags = {"task": "Fill it, then wait.", "lamp 1": "filled", "pot 1": "12 degrees"}
-    template.meet(Belief(**{**empty_belief(), "flags": flags}))
+    template.add_states(Belief(**{**empty_belief(), "flags": flags}))
     assert template.atoms[before:] == [filled]
     number = template.atoms.index(filled)
     evidence = Evidence(template)

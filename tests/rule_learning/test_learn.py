@@ -83,7 +83,7 @@ def test_a_world_without_readable_rules_gets_predictions(learned: Path) -> None:
     audit = audit_manual(api.get_environment(BARE), learned, "play", 1)
     _, why, table = audit.described()
     assert audit.as_json()["shares"].keys() == {"possible", "impossible", "open"}
-    assert "only predictions are judged" in str(why) and isinstance(table, Table)
+    assert "only predictions are audited" in str(why) and isinstance(table, Table)
     assert "open" in [row[0].text for row in table.rows] and table.rows[-1][0].text == "all"
     with pytest.raises(RpmsError, match="is no folder"):
         audit_manual(api.get_environment(BARE), learned / "missing", "play", 1)

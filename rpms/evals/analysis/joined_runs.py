@@ -54,7 +54,7 @@ def read_joined(folders: Sequence[Path]) -> Run:
         _joined_manifest(runs, tasks, arms),
         {episode.key: episode for episode in episodes},
         parts=tuple(runs),
-        homes={label: (arm.run.folder, arm.label) for label, arm in arms.items()},
+        origins={label: (arm.run.folder, arm.label) for label, arm in arms.items()},
     )
 
 

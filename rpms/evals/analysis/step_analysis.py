@@ -32,7 +32,7 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode, JobKey
-from rpms.memory_store.plants import plant_kind
+from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
@@ -335,11 +335,11 @@ def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[
             continue
         entry = str(recall["entry"].get("id"))
         removed, warned = recall["dropped_by"] == "arbitration", bool(recall["warning"])
-        outcome = outcomes.setdefault(plant_kind(entry) or LEARNED, Counter())
+        outcome = outcomes.setdefault(contradiction_kind(entry) or LEARNED, Counter())
         outcome.update(candidates=1, removed=removed, warned=warned, shown=not recall["dropped_by"])
         slips[entry] = slips.get(entry, False) or not (removed or warned)
     for entry, slipped in slips.items():
-        outcomes[plant_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
+        outcomes[contradiction_kind(entry) or LEARNED].update(entries=1, caught=not slipped)
     return outcomes
 
 

@@ -1,4 +1,4 @@
-"""Tables as data: made once, then written as text, Markdown, JSON, CSV, LaTeX or HTML."""
+"""Tables as data, with their text as Markdown, JSON, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LATEX = str.maketrans({
     **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
 })  # fmt: skip
-"""What TeX would take for an order, or print as another sign."""
+"""Characters that TeX reads as commands or prints as other characters."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: as text, with its interval or count beside it, as data, and whose it is."""
+    """One figure: its text, its interval or count, its data, and the episodes behind it."""
 
     text: str
     note: str = ""
@@ -36,19 +36,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that says where it comes from.
+    """A table with its source and notes.
 
     Attributes:
         id: a stable name, used in files and addresses.
-        title: what it shows.
-        source: model, split and commit behind it.
+        title: the heading.
+        source: model, split and commit in one line.
         columns: headings; the first ``labels`` of them are text, the rest figures.
-        rows: as many cells as columns each.
-        notes: what a reader has to know, e.g. how many episodes were left out and why.
-        labels: how many columns from the left hold text.
-        total: the last row sums up the others.
-        protocol: the rules of play behind it in one line (``evals/records/protocol_card.py``), so
-            that a copied table still says them.
+        rows: each with one cell per column.
+        notes: explanations for the reader, e.g. how many episodes were left out and why.
+        labels: the number of columns from the left that hold text.
+        total: the last row is the total of the others.
+        protocol: the protocol card in one line (``evals/records/protocol_card.py``), so that a
+            copied table still carries it.
     """
 
     id: str
@@ -79,7 +79,7 @@ class Table:
         }
 
     def as_markdown(self, with_source: bool = True) -> str:
-        """A GitHub table under a heading; without its source where that stands above already."""
+        """A GitHub table under a heading, with or without its source."""
         rules = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
         rows = [[_joined(cell) for cell in row] for row in self.rows]
         body = [_row(map(markdown_text, cells)) for cells in ([*self.columns], *rows)]
@@ -120,9 +120,9 @@ class Table:
         rows = [_latex_row(map(_joined, row)) for row in self.rows]
         if self.total:
             rows.insert(-1, r"\midrule")
-        about = (self.source, self.protocol) if with_source else ()
+        origin = (self.source, self.protocol) if with_source else ()
         kinds = "l" * self.labels + "r" * (len(self.columns) - self.labels)
-        return latex_comment(*about, *self.notes) + "\n".join([
+        return latex_comment(*origin, *self.notes) + "\n".join([
             r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
             rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
             r"\toprule", _latex_row(self.columns), r"\midrule", *rows, r"\bottomrule",
@@ -131,12 +131,12 @@ class Table:
 
 
 def sources(source: str, protocol: str) -> list[str]:
-    """Paragraphs of Markdown that say where figures come from."""
+    """Source and protocol as paragraphs of Markdown."""
     return [markdown_text(source), *([f"Protocol: {markdown_text(protocol)}"] if protocol else [])]
 
 
 def latex_comment(*texts: str) -> str:
-    """A line for each text that there is."""
+    """One comment line for each text that is not empty."""
     return "".join(f"% {' '.join(text.split())}\n" for text in texts if text)
 
 
@@ -152,27 +152,25 @@ def frame(rows: Iterable[dict[str, Any]], columns: Sequence[str] = ()) -> pd.Dat
 
 
 def label(text: str) -> Cell:
-    """A row's name."""
     return Cell(text)
 
 
 def count(number: int) -> Cell:
-    """A plain count."""
     return Cell(f"{number:,}", value=number)
 
 
 def linked(cell: Cell, episodes: Iterable[Episode]) -> Cell:
-    """A figure with the very episodes behind it, which a page can lead to."""
+    """A figure with the episodes behind it, to which the page links."""
     return replace(cell, behind=tuple(episode.key for episode in episodes))
 
 
 def counted(episodes: Sequence[Episode]) -> Cell:
-    """How many episodes, and which."""
+    """The number of episodes, linked to them."""
     return linked(count(len(episodes)), episodes)
 
 
 def number(value: float | None, form: str = ".1f", interval: Interval | None = None) -> Cell:
-    """A figure with its interval, or a dash where there is none."""
+    """A figure with its interval; a dash for None."""
     if value is None:
         return Cell(NONE, value={"value": None})
     data = {"value": value, **(asdict(interval) if interval else {})}
@@ -189,7 +187,7 @@ def percent(share: float | None, interval: Interval | None = None, of: str = "")
 
 
 def part_of(part: int, whole: int) -> Cell:
-    """A share of what was counted, and the count itself."""
+    """A share in percent, with the count behind it."""
     return percent(part / whole if whole else None, of=f"{part:,}")
 
 
@@ -203,13 +201,13 @@ def points(difference: float | None, interval: Interval | None = None) -> Cell:
 
 
 def p_value(p: float) -> Cell:
-    """A probability, to as many digits as tell something."""
+    """A p-value with its significant digits."""
     text = "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.3f}"
     return Cell(text, value=p)
 
 
 def bracket(interval: Interval | None, form: str = ".1f") -> str:
-    """``[51.2, 67.6]``, or nothing."""
+    """``[51.2, 67.6]``; empty without an interval."""
     if interval is None:
         return ""
     return f"[{_zero(interval.low):{form}}, {_zero(interval.high):{form}}]"
@@ -229,7 +227,7 @@ def _row(cells: Any) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Task names and error texts may hold anything; none of it is markup."""
+    """The text with all Markdown and HTML escaped."""
     text = escape(" ".join(text.split()), quote=False)
     for sign in ("\\", "|", "`", "*", "]("):
         text = text.replace(sign, f"{sign[:-1]}\\{sign[-1]}")
@@ -237,13 +235,13 @@ def markdown_text(text: str) -> str:
 
 
 def _plain_values(cell: Cell) -> dict[str, Any]:
-    """The figure itself under no name, and what belongs to it by name; dashes are nothing."""
+    """The figure itself under the empty name, and its interval and counts by name."""
     if cell.value is None:
         return {"": None if cell.text in (NONE, "") else cell.text}
     if not isinstance(cell.value, dict):
         return {"": cell.value}
-    (_, figure), *others = cell.value.items()
-    return {"": figure, **dict(others)}
+    (_, figure), *rest = cell.value.items()
+    return {"": figure, **dict(rest)}
 
 
 def _latex(text: str) -> str:
@@ -251,6 +249,6 @@ def _latex(text: str) -> str:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """A bracket at the beginning would belong to the end of the row before."""
+    """TeX would take a bracket at the start of a row for an argument of the previous one."""
     row = " & ".join(map(_latex, cells))
     return rf"{'{}' * row.startswith(('[', '*'))}{row} \\"

@@ -72,7 +72,7 @@ class Run:
 
     ``torn`` says that the last line has no end; ``damaged`` names the lines that tell of no
     episode, which are left out. ``parts`` are the runs that it was put together from, if it was
-    (``joined_runs.py``), and ``homes`` their folder and label of each condition.
+    (``joined_runs.py``), and ``origins`` their folder and label of each condition.
     """
 
     folder: Path
@@ -81,7 +81,7 @@ class Run:
     torn: bool = False
     damaged: tuple[int, ...] = ()
     parts: tuple[Run, ...] = ()
-    homes: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
+    origins: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
 
     @property
     def conditions(self) -> list[str]:
@@ -168,7 +168,7 @@ class Run:
 
     def log_file(self, episode: Episode) -> Path:
         """Where the full steps of an episode lie."""
-        folder, label = self.homes.get(episode.condition, (self.folder, episode.condition))
+        folder, label = self.origins.get(episode.condition, (self.folder, episode.condition))
         return step_log_file(folder, label, *episode.key[1:])
 
 

@@ -36,7 +36,7 @@ from rpms.models.chat import open_chat, reply_cache, warn_of_doubts
 from rpms.models.local import is_local
 from rpms.models.response_cache import default_file
 from rpms.prompts.context_budget import prompt_room
-from rpms.prompts.examples import check_shown
+from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.context import ABLATION, RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_wrapped, quantity
@@ -229,7 +229,7 @@ def _check(plan: RunPlan) -> None:
         chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))
         prompt_room(plan.env, context)
         load_manual(plan.env, context.rules_dir, context.without_rules)
-        check_shown(plan.env, context)
+        check_prompts(plan.env, context)
         check_memory(plan.env, context)
         if plan.trials > 1:
             check_trials(plan.env, context)

@@ -34,7 +34,7 @@ from rpms.memory_store.methods import (
     find_method,
 )
 from rpms.memory_store.methods.registry import takes_manual
-from rpms.memory_store.snapshot import OWN
+from rpms.memory_store.snapshot import OUR_METHOD
 from rpms.models.chat import reply_cache, warn_of_doubts
 from rpms.models.response_cache import default_file
 from rpms.rules import Manual
@@ -205,7 +205,7 @@ def learn(
     env: str = FIRST_WORLD,
     split: str = "",
     context: RunContext | None = None,
-    method: str = OWN,
+    method: str = OUR_METHOD,
     rounds: int = 1,
     limit: int = 0,
     from_runs: str | PathLike[str] = "",
@@ -268,7 +268,7 @@ def learn(
         experience = gather([read_run(folder) for folder in folders], allowed=allow)
         # After each of several rounds a snapshot of all so far; other methods learn once, at the
         # end. The output itself is only ever replaced by a whole one.
-        each = rounds > 1 and scribe.name == OWN
+        each = rounds > 1 and scribe.name == OUR_METHOD
         targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
         targets += [target] if number == rounds else []
         _write(targets, scribe, env, base, experience, manual, show)
@@ -317,7 +317,7 @@ def _write(
 
 def _credit(method: MemoryMethod, writer: str) -> str:
     """What of another method a memory is and who put it into words; cards and headers tell it."""
-    if method.name == OWN:
+    if method.name == OUR_METHOD:
         return ""
     return f"; {method.title or method.name}, {f'written by {writer}' if writer else 'by rule'}"
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from rpms.evals.records.conditions import true_label
 from rpms.evals.running.arms import Variant, make_arm, parse_arm, read_settings
 from rpms.memory_store.methods import METHODS, find_method
-from rpms.memory_store.snapshot import OWN
+from rpms.memory_store.snapshot import OUR_METHOD
 from rpms.models.opening import CONTROLS
 from rpms.rules.loader import checked
 from rpms.vocabulary.context import ABLATION, RunContext, condition_name, refuse_unknown
@@ -242,7 +242,7 @@ def method_file(context: RunContext) -> str:
     if not context.memory or not method.learns:
         return ""
     if METHOD not in memory:
-        if method.name == OWN:
+        if method.name == OUR_METHOD:
             return memory
         if method.needs_file:
             raise RpmsError(
@@ -253,7 +253,7 @@ def method_file(context: RunContext) -> str:
     file = Path(memory.replace(METHOD, method.name))
     if is_file(file):
         return str(file)
-    if method.needs_file or method.name == OWN:
+    if method.needs_file or method.name == OUR_METHOD:
         raise RpmsError(
             f"no memory of method '{method.name}': {file} is missing; make it with 'rpms learn "
             f"--method {method.name} --out {file}'"

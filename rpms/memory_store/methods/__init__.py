@@ -1,4 +1,4 @@
-"""Memory methods: our own and other people's, behind one small protocol."""
+"""Memory methods: ours and those of other papers, behind one small interface."""
 
 from rpms.memory_store.methods.method import Ask, Learned, MemoryMethod, Origin, RecallRequest
 from rpms.memory_store.methods.registry import (

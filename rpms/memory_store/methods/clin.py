@@ -1,8 +1,8 @@
 """CLIN: causal abstractions, rewritten after every trial, and meta-summaries for other tasks.
 
 Majumder, Dalvi Mishra, Jansen, Tafjord, Tandon, Zhang, Callison-Burch and Clark, "CLIN: A
-Continually Learning Language Agent for Rapid Task Adaptation and Generalization" (2023). What
-differs here: docs/memories.md.
+Continually Learning Language Agent for Rapid Task Adaptation and Generalization" (2023). See
+docs/memories.md for the differences.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "abstraction"
 LAST = 3
-"""How many earlier memories of this task the writer is shown."""
+"""The number of earlier memories of this task in the writing prompt."""
 BEST = 8
-"""How many tasks of one type a meta-summary looks at, those with the best scores."""
+"""The number of tasks in a meta-summary, those with the best scores."""
 # "X may be necessary to Y", "X does not contribute to Y"; the original spells it "neccessary".
 _FORM = re.compile(
     r"\b(?:(?:may|should)\s+(?P<not1>not\s+)?be|is(?P<not2>\s+not)?)\s+nec+es+ary\s+(?:to|for)\b|"
@@ -33,7 +33,7 @@ _FORM = re.compile(
 
 
 class Clin(NoteMethod):
-    """The abstractions of this very task; in its first trial those of its type."""
+    """The abstractions of this task; in its first trial those of its type."""
 
     name = "clin"
     title = "CLIN's memory without its agent"
@@ -43,7 +43,7 @@ class Clin(NoteMethod):
     needs_model = True
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """The latest memory of this task, in the order it was written."""
+        """Return the latest memory of this task, in the order it was written."""
         if request.context.memory_control == "empty":
             return []
         trials = request.cross_trial_memory.get("trials", [])
@@ -51,11 +51,11 @@ class Clin(NoteMethod):
             notes = [_note(number, text) for number, text in enumerate(trials[-1]["abstractions"])]
             return [candidate(note, request, here=True) for note in notes]
         frozen = self.frozen(request.env, request.context)
-        kind = request.now.goal["type"]
+        kind = request.moment.goal["type"]
         return [candidate(note, request) for note in frozen if note.goal_type == kind]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """Task after task as in trials; then the best memories of each type are summed up."""
+        """Write a memory of each task as in trials, then summarize the best of each type."""
         ask = self.writer(ask)
         memories: dict[str, dict[str, Any]] = {}
         types: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Clin(NoteMethod):
     async def carry(
         self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
-        """The memory is written anew after every trial, won or lost."""
+        """Rewrite the memory after every trial, won or lost."""
         trials = list(cross_trial_memory.get("trials", []))
         score = record.get("score", float(record["success"]))
         prompt = writing_prompt(
@@ -94,19 +94,19 @@ class Clin(NoteMethod):
 
 
 def _note(number: int, text: str, kind: str = "") -> Note:
-    """One that says what does not help advises nothing."""
+    """Make a note; one that says what is not needed advises no actions."""
     actions: list[str] | None = [] if is_negative(text) else None
     return Note(id=f"{KIND}_{number + 1}", kind=KIND, text=text, goal_type=kind, actions=actions)
 
 
 def is_negative(text: str) -> bool:
-    """Whether an abstraction says that something is not needed."""
+    """Return True if an abstraction says that something is not needed."""
     form = _FORM.search(text)
     return form is not None and any(form.groupdict().values())
 
 
 def read_abstractions(reply: str) -> tuple[list[str], int]:
-    """The items of the list that have one of the four forms; the others are counted."""
+    """Return the list items that have one of the four forms, and the number of the others."""
     items = list(dict.fromkeys(tidy(item) for item in list_items(reply)))
     texts = [item for item in items if _FORM.search(item)]
     return texts, len(items) - len(texts) if items else 1

@@ -1,7 +1,7 @@
 """ExpeL: insights by votes from wins and losses, and similar won trajectories.
 
-Zhao, Huang, Xu, Lin, Liu and Huang, "ExpeL: LLM Agents Are Experiential Learners" (2023). What
-differs here: docs/memories.md.
+Zhao, Huang, Xu, Lin, Liu and Huang, "ExpeL: LLM Agents Are Experiential Learners" (2023). See
+docs/memories.md for the differences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND = "insight"
 FULL = 20
 """A list of this many insights is full: disagreeing then weighs more, as in the original."""
 GROUP = 8
-"""How many wins are looked at together."""
+"""The number of wins in one call."""
 NEW, FULL_STRENGTH = 2, 3
 _OPERATION = re.compile(
     r"^[^\w\n]*(ADD|EDIT|AGREE|DISAGREE|REMOVE)\b(?:[ \t#]*(\d+))?[^\w\n]*[:.][ \t*]*(.*)$",
@@ -47,13 +47,13 @@ class ExpeL(NoteMethod):
     needs_model = True
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """Trajectories come last: they are long, and go first for want of room."""
+        """Return the insights, then the trajectories, which the token budget drops first."""
         notes = self.frozen(request.env, request.context)
         insights = [candidate(note, request) for note in notes if note.kind == KIND]
         return [*insights, *similar(notes, request)]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """One call per pair of a loss with a win, then one per group of wins."""
+        """Call the model for each pair of a loss and a win, then for each group of wins."""
         ask = self.writer(ask)
         insights: list[Insight] = []
         unread = 0
@@ -77,7 +77,7 @@ class ExpeL(NoteMethod):
 def comparisons(
     records: Sequence[EpisodeRecord],
 ) -> Iterator[tuple[list[EpisodeRecord], EpisodeRecord | None]]:
-    """Each loss with a win of the same task, else of the most similar one; then wins in groups."""
+    """Yield each loss with a win of the same or the most similar task, then wins in groups."""
     by_task = sorted(records, key=lambda record: record["task"])
     won = [record for record in by_task if record["success"]]
     for lost in by_task:
@@ -91,26 +91,26 @@ def comparisons(
 
 
 def vote(insights: Sequence[Insight], reply: str) -> tuple[list[Insight], int]:
-    """The list after the operations of a reply, and how many of them made no sense.
+    """Apply the operations of a reply; return the new list and the number of invalid operations.
 
-    Votes first, then edits, then additions: so the numbers mean the list that was shown.
+    Votes come first, then edits, then additions, so that the numbers refer to the list shown.
     """
     numbered = dict(enumerate(insights, start=1))
     lines = _OPERATION.findall(reply)
     operations = [(name.upper(), int(n or 0), tidy(text)) for name, n, text in lines]
-    against = FULL_STRENGTH if len(insights) >= FULL else 1
+    penalty = FULL_STRENGTH if len(insights) >= FULL else 1
     unread = 0 if operations else 1
     added: list[Insight] = []
     for name, number, text in sorted(operations, key=lambda line: _ORDER.index(line[0])):
-        known = {insight.text for insight in [*numbered.values(), *added]}
-        if name == "ADD" and text and text not in known:
+        texts = {insight.text for insight in [*numbered.values(), *added]}
+        if name == "ADD" and text and text not in texts:
             added.append(Insight(text, NEW))
         elif name == "ADD" or number not in numbered or (name == "EDIT" and not text):
             unread += 1
         elif name == "EDIT":
             numbered[number] = Insight(text, numbered[number].votes + 1)
         else:
-            change = 1 if name == "AGREE" else -against
+            change = 1 if name == "AGREE" else -penalty
             numbered[number] = numbered[number]._replace(votes=numbered[number].votes + change)
     upheld = [insight for insight in [*numbered.values(), *added] if insight.votes > 0]
     return sorted(upheld, key=lambda insight: -insight.votes)[:FULL], unread

@@ -1,7 +1,7 @@
-"""What a memory method is: recall for this step, render, learn from episodes, carry between trials.
+"""The interface of a memory method: recall, select, render, learn, and carry between trials.
 
-Our own memory is one of them. Another is a class of this shape, named by its import path in
-``RunContext.memory_method``; whatever it recalls goes through the same state filter and arbiter.
+Our own memory implements it. To add another, subclass ``MemoryMethod`` and give its import path as
+``RunContext.memory_method``. Its recalls pass the same state filter and arbiter.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord, Message
 
-# The run's own model, for methods that have their texts written.
+# Calls the run's model, for methods whose texts a model writes.
 Ask = Callable[[list[Message]], Awaitable[str]]
-# Prints a template of the world, or else the shared one of that name.
+# Renders a template of the environment, or the shared template of that name.
 Fill = Callable[..., str]
 
 
 class RecallRequest(NamedTuple):
-    """What a method is asked with at one step.
+    """The input of ``recall`` at one step.
 
     Attributes:
-        env: the world.
-        now: goal, sub-goal, belief, and what may be known of the rules.
-        context: the run's settings: which memory file, theta, k.
-        cross_trial_memory: what earlier trials of this very task left behind; empty in the first.
-        store: the deployment's store, where there is one.
-        begun: whether the episode has had a step.
+        env: the environment's name.
+        moment: goal, sub-goal, belief, and the rules that memory may use.
+        context: the run's settings: memory file, theta, k.
+        cross_trial_memory: the memory of earlier trials of this task; empty in the first trial.
+        store: LangGraph's store, if the deployment has one.
+        begun: True after the first step of the episode.
     """
 
     env: str
-    now: GroundingContext
+    moment: GroundingContext
     context: RunContext
     cross_trial_memory: Mapping[str, Any] = {}
     store: BaseStore | None = None
@@ -47,14 +47,14 @@ class RecallRequest(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """A memory fresh from its episodes; ``unread`` counts parts of replies without a known form."""
+    """A new memory; ``unread`` counts the parts of model replies that could not be read."""
 
     entries: Sequence[Any]
     unread: int = 0
 
 
 class Origin(NamedTuple):
-    """Where a memory comes from, for the header of its file."""
+    """The origin of a memory, for the header of its file."""
 
     sources: Sequence[str] = ()
     learned_by: Sequence[str] = ()
@@ -63,24 +63,24 @@ class Origin(NamedTuple):
 
 
 class PrintedRules(NamedTuple):
-    """The manual of a run, and the ids of the rules that stand in this prompt."""
+    """The manual of a run, and the ids of the rules that this prompt prints."""
 
     manual: Manual
     ids: frozenset[str]
 
 
 class MemoryMethod(ABC):
-    """One way to remember.
+    """The base class of memory methods.
 
     Attributes:
-        name: as ``memory_method`` and the header of its file have it.
-        title: what of a published method it is, where that is not all of it.
-        cumulative: it keeps something from trial to trial of one task. Others are frozen: what
-            they know was learned before, and trials change nothing.
-        learns: it can be learned beforehand, from episodes of other tasks.
-        needs_file: it has nothing to say without a memory learned before.
-        needs_model: its texts are written by a language model, whether in learning or carrying: a
-            run whose model writes none is refused.
+        name: the name in ``memory_method`` and in the header of its file.
+        title: the part of a published method that it implements.
+        cumulative: True if it keeps a memory from trial to trial of one task. The memory of other
+            methods is frozen: it is learned in advance, and trials do not change it.
+        learns: True if it can learn in advance, from episodes of other tasks.
+        needs_file: True if it needs a memory that was learned in advance.
+        needs_model: True if a language model writes its texts, in ``learn`` or in ``carry``. A run
+            whose model cannot write texts is an error.
     """
 
     name: ClassVar[str]
@@ -92,40 +92,40 @@ class MemoryMethod(ABC):
 
     @abstractmethod
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """What is remembered for this step, best first; the last goes first for want of room."""
+        """Return the candidates for this step, best first; the token budget drops the last ones."""
 
     def truncated(self, request: RecallRequest) -> dict[str, int]:
-        """Candidates too many to be listed one by one: how many, by their outcome."""
+        """Count the candidates that ``recall`` does not list, by outcome."""
         return {}
 
     def select(
         self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
     ) -> list[Recall]:
-        """What the prompt has room for in principle; asked behind the state filter and the arbiter.
+        """Select memories for the prompt, after the state filter and the arbiter.
 
-        Whatever is left out stays in the list, with its outcome. ``rules`` is what the same prompt
-        prints of the manual, where rules are on.
+        Memories that are left out stay in the list, marked as dropped. ``rules`` are the rules that
+        the same prompt prints; None with rules off.
         """
         return list(recalls)
 
     @abstractmethod
     def check(self, env: str, context: RunContext) -> None:
-        """Refuse a memory that is missing, or of another method or world, before the first step."""
+        """Raise ``RpmsError`` before the first step if the memory is missing or does not fit."""
 
     @abstractmethod
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
-        """The memory block's text, with what the state filter and the arbiter left."""
+        """Return the text of the memory block for the selected memories."""
 
     @abstractmethod
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """A memory from finished episodes, won and lost.
+        """Learn a memory from finished episodes, won and lost.
 
-        ``ask`` is None where the run's model writes no texts. One that takes ``manual`` as well is
-        given the run's rules.
+        ``ask`` is None if the run's model cannot write texts. If the method has a third parameter
+        ``manual``, it receives the run's rules.
         """
 
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
-        """Freeze what was learned, in one step."""
+        """Write a learned memory to a file."""
         return write_snapshot(
             file, env, learned.entries, method=self.name, unread=learned.unread, **origin._asdict()
         )
@@ -133,8 +133,8 @@ class MemoryMethod(ABC):
     async def carry(
         self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
-        """What goes on to the next trial of this task, as plain data; nothing for a frozen one.
+        """Return the memory for the next trial of this task, as plain data.
 
-        One that takes ``manual`` as well is given what the run may know of the rules.
+        If the method has a further parameter ``manual``, it receives the run's rules.
         """
         return {}

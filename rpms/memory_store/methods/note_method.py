@@ -1,4 +1,4 @@
-"""What methods that keep texts have in common: their file, their block, and notes as candidates."""
+"""Base class of methods that keep texts: their file, their prompt block, and their candidates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, fill_roles
 from rpms.memory_store.methods.method import Ask, Fill, MemoryMethod, RecallRequest
-from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NOBODY, OBJECT
+from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NO_NAME, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
 
-# A writer may have put an article before the role; the name brings its own or needs none.
+# A model may have written an article before the role; the name brings its own or needs none.
 _BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 
 
@@ -30,17 +30,17 @@ class NoteMethod(MemoryMethod):
     """A method whose memory is a file of notes.
 
     Attributes:
-        heading: what stands over its block in the prompt.
+        heading: the heading of its block in the prompt.
     """
 
     heading: ClassVar[str] = "Past Experience"
 
     def check(self, env: str, context: RunContext) -> None:
-        """Read the file now."""
+        """Read the memory file, which raises an error if it is missing or does not fit."""
         self.frozen(env, context)
 
     def frozen(self, env: str, context: RunContext) -> list[Note]:
-        """The notes learned before; none where the method can do without and no file is named."""
+        """Return the notes of the memory file; none if there is no file and none is needed."""
         if not context.memory_file:
             if self.needs_file:
                 raise RpmsError(
@@ -53,13 +53,13 @@ class NoteMethod(MemoryMethod):
         return _open(file, env, self.name, stamp_of(file), context.memory_control, context.seed)
 
     def writer(self, ask: Ask | None) -> Ask:
-        """The model that writes the texts; learning without it is refused."""
+        """Return ``ask``; raise an error if the run's model cannot write texts."""
         if ask is None:
             raise RpmsError(f"memory method '{self.name}' needs a language model to write it")
         return ask
 
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
-        """One line or paragraph per note."""
+        """Print the notes, a line or paragraph each."""
         return fill("notes.j2", recalls=recalls, heading=self.heading)
 
 
@@ -73,9 +73,9 @@ def _open(
 def candidate(
     note: Note, request: RecallRequest, score: float = 1.0, *, here: bool = False
 ) -> Recall:
-    """A note as state filter, arbiter and prompt see it.
+    """Turn a note into a candidate for the state filter, the arbiter and the prompt.
 
-    ``here`` says that it was written about this very home, so that its names are those of now.
+    ``here`` is true if it was written about the current scene, so that its names are valid.
     """
     text, actions = worded(note, request)
     entry: dict[str, Any] = {"id": note.id, "kind": note.kind, "text": text, "type": NOTE,
@@ -86,67 +86,63 @@ def candidate(
 
 
 def worded(note: Note, request: RecallRequest) -> tuple[str, list[str]]:
-    """What a note prints in the form that the run asks for, and the actions it advises.
+    """Return a note's text in the run's ``memory_form``, and the actions it advises.
 
-    The form matters to a text with roles alone, and what it advises is read from what is printed.
-    A note that holds its steps as they were recorded advises them as they would be done here.
+    The form only changes texts with roles; their actions are read from the printed text. A note
+    with recorded actions advises those actions, transferred to the current goal.
     """
-    now, form = request.now, request.context.memory_form
+    moment, form = request.moment, request.context.memory_form
     text, recorded = note.text, note.actions
     if BLANK.search(text):
         if form == "recorded" and recorded:
             text = "\n".join(recorded)
         else:
-            text, recorded = with_names(text, now) if form == "grounded" else text, None
+            text, recorded = with_names(text, moment) if form == "grounded" else text, None
     if recorded is not None:
         return text, transferred(recorded, note.goal, request)
-    goal = now.goal
-    return text, list(mentioned_actions(now.manual, text, goal["object"], goal["destination"]))
+    goal = moment.goal
+    return text, list(mentioned_actions(moment.manual, text, goal["object"], goal["destination"]))
 
 
-def with_names(text: str, now: GroundingContext) -> str:
-    """A text with this home's names for its roles.
+def with_names(text: str, moment: GroundingContext) -> str:
+    """Replace the roles in a text by names of the current scene.
 
-    Where nobody plays one yet, or it is a variable of the writer's own, it is said in words:
-    nothing is left out for want of a name.
+    A role without a name, or a variable that the model invented, is written in words.
     """
-    return _BLANK.sub(lambda blank: _name(blank[1], now), text)
+    return _BLANK.sub(lambda blank: _name(blank[1], moment), text)
 
 
-def _name(role: str, now: GroundingContext) -> str:
-    thing, goal = role.removesuffix("'s place"), now.goal
+def _name(role: str, moment: GroundingContext) -> str:
+    thing, goal = role.removesuffix("'s place"), moment.goal
     kinds = {OBJECT: goal["object"], NAMED_OBJECT: goal["object"], DESTINATION: goal["destination"]}
     any_of_a_kind = role.startswith("a ")
     if any_of_a_kind or thing in kinds:
-        player = fill_roles(now, [role])[role]
-        if player not in ("", NOBODY):
+        player = fill_roles(moment, [role])[role]
+        if player not in ("", NO_NAME):
             return player
     kind = kinds.get(thing) or thing.removeprefix("the ")
     return role if any_of_a_kind else f"the {kind}{role.removeprefix(thing)}"
 
 
 def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> list[str]:
-    """The steps of another task as they would be done for this one: its objects for the others.
-
-    That is what a trajectory advises, and what the rules can judge.
-    """
+    """Replace the objects of another task by those of this one, so that the rules can judge it."""
     if not goal:
         return list(actions)
-    theirs, ours = get_environment(request.env).parse_goal(goal), request.now.goal
-    roles = {theirs[role]: ours[role] for role in ("destination", "object")}
-    known = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
-    if not known:
+    source, target = get_environment(request.env).parse_goal(goal), request.moment.goal
+    roles = {source[role]: target[role] for role in ("destination", "object")}
+    kinds_named = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
+    if not kinds_named:
         return list(actions)
-    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)")
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, kinds_named))})(?!\w)")
     return [pattern.sub(lambda name: roles[name[1]], action) for action in actions]
 
 
 def likeness(goal: str, other: str) -> float:
-    """How alike two task sentences are, 0 to 1, by their words; no embedding model is used."""
+    """Return the similarity of two task sentences by their words, 0 to 1."""
     return fuzz.token_sort_ratio(goal.lower(), other.lower()) / 100
 
 
 def nearest(notes: Iterable[Note], goal: str) -> list[tuple[float, Note]]:
-    """The notes by how alike their tasks are to this one, most alike first."""
+    """Return the notes with the similarity of their tasks to this one, most similar first."""
     scored = [(likeness(goal, note.goal), note) for note in notes]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))

@@ -1,7 +1,7 @@
 """ReasoningBank: up to three strategy items from every task, won or lost.
 
-Ouyang et al., "ReasoningBank: Scaling Agent Self-Evolving with Reasoning Memory" (2025). What
-differs here: docs/memories.md.
+Ouyang et al., "ReasoningBank: Scaling Agent Self-Evolving with Reasoning Memory" (2025). See
+docs/memories.md for the differences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "strategy"
 MOST = 3
-"""Items from one episode."""
+"""The maximum number of items from one episode."""
 _ITEM = re.compile(r"^[#* \t]*memory item\b.*$", re.I | re.M)
 _FIELD = re.compile(r"^[#* \t]*(title|description|content)\b[*:\s]*", re.I | re.M)
 
@@ -33,14 +33,14 @@ class ReasoningBank(NoteMethod):
     needs_model = True
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """Whole tasks are chosen, then all their items are shown."""
+        """Return all items of the k most similar tasks."""
         notes = self.frozen(request.env, request.context)
-        scored = nearest(notes, request.now.goal["sentence"])
+        scored = nearest(notes, request.moment.goal["sentence"])
         goals = list(dict.fromkeys(note.goal for _, note in scored))[: request.context.k]
         return [candidate(note, request, score) for score, note in scored if note.goal in goals]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """One call per episode, asking why it was won or why it was lost."""
+        """Ask the model of each episode why it was won or lost."""
         ask = self.writer(ask)
         notes: list[Note] = []
         unread = 0

@@ -1,7 +1,7 @@
-"""Reflexion: after a lost trial the model writes a plan for the next trial of this very task.
+"""Reflexion: after a lost trial the model writes a plan for the next trial of the same task.
 
 Shinn, Cassano, Berman, Gopinath, Narasimhan and Yao, "Reflexion: Language Agents with Verbal
-Reinforcement Learning" (2023). What differs here: docs/memories.md.
+Reinforcement Learning" (2023). See docs/memories.md for the differences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
 LAST = 3
-"""How many of the latest reflections are shown, to the agent and to the writer."""
+"""The number of latest reflections in the agent's prompt and in the writing prompt."""
 
 
 class Reflexion(NoteMethod):
@@ -35,12 +35,12 @@ class Reflexion(NoteMethod):
     needs_model = True
 
     def check(self, env: str, context: RunContext) -> None:
-        """There is nothing to read: it knows of this task alone."""
+        """Raise an error if the settings name a memory file: the method reads none."""
         if context.memory_file:
             raise RpmsError(_NOT_FROZEN + "; leave the memory file out")
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """The newest first, so that an old one goes first for want of room."""
+        """Return the reflections, newest first, so that the token budget drops the oldest."""
         if request.context.memory_control == "empty":
             return []
         plans = request.cross_trial_memory.get("reflections", [])[-LAST:]
@@ -52,13 +52,13 @@ class Reflexion(NoteMethod):
         ]
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """Nothing can be learned beforehand."""
+        """Raise an error: the method cannot learn in advance."""
         raise RpmsError(_NOT_FROZEN)
 
     async def carry(
         self, cross_trial_memory: Mapping[str, Any], record: EpisodeRecord, ask: Ask
     ) -> dict[str, Any]:
-        """One more reflection after a loss; a won task needs none."""
+        """Add a reflection after a lost trial."""
         plans, unread = (
             list(cross_trial_memory.get("reflections", [])),
             cross_trial_memory.get("unread", 0),
@@ -71,11 +71,9 @@ class Reflexion(NoteMethod):
 
 
 def read_plan(reply: str) -> str:
-    """What follows the last "Plan:", or the whole reply."""
+    """Return the text after the last "Plan:", or the whole reply."""
     _, _, plan = reply.rpartition("Plan:")
     return tidy(plan)
 
 
-_NOT_FROZEN = (
-    "memory method 'reflexion' remembers earlier trials of the same task, and nothing of others"
-)
+_NOT_FROZEN = "memory method 'reflexion' remembers only earlier trials of the same task"

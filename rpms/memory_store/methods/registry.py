@@ -1,4 +1,4 @@
-"""Memory methods by name or by the import path of a class, and what a run asks of them."""
+"""Find memory methods by name or import path, and call them for a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ATTRIBUTES = {
 
 @cache
 def find_method(name: str) -> MemoryMethod:
-    """The method of that name; one object per process, which keeps no state of any episode."""
+    """Return the method of that name; one object per process, without state of episodes."""
     if name in METHODS:
         return METHODS[name]()
     if not is_path(name):
@@ -47,7 +47,7 @@ def find_method(name: str) -> MemoryMethod:
 
 
 def checked_method(path: str, kind: Any) -> MemoryMethod:
-    """The method of a user's class, if it can be asked as one; else its first fault in one line."""
+    """Make a method of a user's class; its first fault is an error of one line."""
     where = f"memory method '{path}'"
     if not (isinstance(kind, type) and issubclass(kind, MemoryMethod)):
         raise RpmsError(f"{where} is no subclass of rpms.memory_store.methods.MemoryMethod")
@@ -93,25 +93,24 @@ def _form(name: str) -> str:
 
 
 def takes_manual(function: Callable[..., Any]) -> bool:
-    """Whether a method's ``learn`` or ``carry`` goes by the run's rules, too."""
     return "manual" in signature(function).parameters
 
 
 def check_memory(env: str, context: RunContext) -> None:
-    """Refuse at once what the first step would refuse: a wrong name, a missing or foreign file."""
+    """Check the method and its file before the first step."""
     if context.memory:
         find_method(context.memory_method).check(env, context)
 
 
 def file_of(env: str, context: RunContext) -> Path | None:
-    """The frozen memory a run reads; None if its method does without one."""
+    """Return the memory file that a run reads, if it reads one."""
     if context.memory_file:
         return Path(context.memory_file)
     return get_environment(env).memory if context.memory_method == RpmsMemory.name else None
 
 
 def check_trials(env: str, context: RunContext) -> None:
-    """Refuse trials between which nobody could write what the method carries."""
+    """Raise an error if the method's texts between trials have no model that can write them."""
     method = find_method(context.memory_method)
     if context.memory and method.cumulative and method.needs_model:
         Writer(env, context, method.name)
@@ -124,32 +123,28 @@ async def after_trial(
     record: EpisodeRecord,
     cache: str = "",
 ) -> dict[str, Any]:
-    """The ``cross_trial_memory`` of the next trial, as JSON data; empty for a frozen method.
+    """Return the ``cross_trial_memory`` of the next trial as JSON data; empty for a frozen method.
 
-    The model that writes is opened here, and what goes wrong with it is raised. What its texts
-    cost, over all trials of the task so far, stands under ``spent``.
+    The model that writes is opened here, and its errors are raised. The key ``spent`` holds its
+    calls and tokens over all trials of the task so far.
     """
     method = find_method(context.memory_method)
     if not context.memory or not method.cumulative:
         return {}
-    rules = (
-        {
-            "manual": load_manual(
-                env, context.rules_dir, context.without_rules, syntax_only=not context.rules
-            )
-        }
-        if takes_manual(method.carry)
-        else {}
-    )
+    rules = {}
+    if takes_manual(method.carry):
+        rules["manual"] = load_manual(
+            env, context.rules_dir, context.without_rules, syntax_only=not context.rules
+        )
     if not method.needs_model:
-        following = await method.carry(cross_trial_memory, record, _nobody, **rules)
-        return {**following, "method": method.name}
+        memory = await method.carry(cross_trial_memory, record, _no_model, **rules)
+        return {**memory, "method": method.name}
     writer = Writer(env, context, method.name, cache)
-    following = await method.carry(cross_trial_memory, record, writer, **rules)
+    memory = await method.carry(cross_trial_memory, record, writer, **rules)
     before = cross_trial_memory.get("spent", {})
     spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}
-    return {**following, "method": method.name, "spent": spent}
+    return {**memory, "method": method.name, "spent": spent}
 
 
-async def _nobody(messages: list[Message]) -> str:
+async def _no_model(messages: list[Message]) -> str:
     raise RpmsError("a memory method asked for a text without 'needs_model = True' in its class")

@@ -1,9 +1,8 @@
-"""Our own memory: entries whose goal resembles this one (Eq. 4), said for this home.
+"""The memory of the paper: entries with a similar goal (Eq. 4), grounded in the current scene.
 
-``recall`` has the candidates, by goal alone, and what each of them says here; nothing is left out.
-State filter and arbiter judge them all. Of those that are left, ``select`` keeps what earns its
-place: nothing that a printed rule says already, nothing that speaks against what another one
-advises, equal ones as one, and the best k of each type.
+``recall`` returns every candidate for the goal, grounded. The state filter and the arbiter judge
+them all. From the survivors ``select`` drops memories that a printed rule covers, memories that
+another one contradicts, and duplicates; of the rest it keeps the best k of each type.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ from rpms.vocabulary.files import NOT_THERE, stamp_of
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 from rpms.vocabulary.turn import EpisodeRecord
 
-# Beyond that many places a hint where to look is no hint any more.
+# A hint that lists more places than this is of no use.
 MOST_PLACES = 8
-# How the memory is spoiled, if it is, and the seed for that.
+# The control that is applied to the memory, and its seed.
 Controlled = tuple[Control, int]
 AS_LEARNED: Controlled = ("none", 0)
-# Which kinds of things belong together, by name, so that it can be told from another such table.
+# Kinds of things that belong together, by name, as a hashable key.
 Categories = tuple[tuple[str, tuple[str, ...]], ...]
-# What is said first; the last is the first to go where there is no room.
+# The order in the prompt; the token budget drops the last ones first.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
 
@@ -70,25 +69,25 @@ class RpmsMemory(MemoryMethod):
     needs_file = False
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """Every candidate, put into words; what this task's own trials taught comes first."""
-        indexes, now, context = self._indexes(request), request.now, request.context
-        recalls = [r for index in indexes for r in recall(index, now, context)]
+        """Return every candidate, grounded, in the order of types."""
+        indexes, moment, context = self._indexes(request), request.moment, request.context
+        recalls = [r for index in indexes for r in recall(index, moment, context)]
         if not get_environment(request.env).embodied:
-            recalls = [of_this_step(recalled, now) for recalled in recalls]
+            recalls = [of_this_step(recalled, moment) for recalled in recalls]
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
     def truncated(self, request: RecallRequest) -> dict[str, int]:
-        """Entries that say what a listed one says, and those that a long list leaves behind."""
+        """Count the entries that are not listed: duplicates, and those over top-k."""
         counts: Counter[str] = Counter()
         for index in self._indexes(request):
             context = request.context
-            counts.update(index.truncated(request.now.gamma, context.theta, context.k))
+            counts.update(index.truncated(request.moment.gamma, context.theta, context.k))
         return dict(counts)
 
     def select(
         self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
     ) -> list[Recall]:
-        """What says something new and speaks with one voice, equal ones as one, the best k."""
+        """Drop covered, contradicted and duplicate memories; keep the best k of each type."""
         if rules:
             recalls = [covered(recalled, rules) for recalled in recalls]
         return list(best(merged(one_voice(recalls, context.memory_form)), context.k))
@@ -97,22 +96,22 @@ class RpmsMemory(MemoryMethod):
         frozen = find_memory(request)
         if not (entries := request.cross_trial_memory.get("entries")):
             return [frozen]
-        known = _categories(request.now.manual)
-        return [_carried(request.env, json.dumps(entries), known), frozen]
+        categories = _categories(request.moment.manual)
+        return [_carried(request.env, json.dumps(entries), categories), frozen]
 
     def check(self, env: str, context: RunContext) -> None:
-        """A file that is named must be there; else the shipped one, or none, will do."""
+        """Read the memory file, if the settings name one."""
         if context.memory_file:
             open_memory(env, context.memory_file)
 
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
-        """As the paper's listings have it."""
+        """Print the memories as in the paper's listings."""
         return fill("memory.j2", recalls=recalls)
 
     async def learn(
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
     ) -> Learned:
-        """By replaying the episodes on paper; nobody is asked. What says nothing is left out."""
+        """Extract entries from the recorded episodes, without a model; drop empty schemas."""
         return Learned([entry for entry in learn(records, manual) if says_something(entry)])
 
     async def carry(
@@ -122,16 +121,19 @@ class RpmsMemory(MemoryMethod):
         ask: Ask,
         manual: Manual | None = None,
     ) -> dict[str, Any]:
-        """What this task's trials taught so far, beside the frozen memory."""
-        known = [parse_entry(entry) for entry in cross_trial_memory.get("entries", [])]
+        """Merge the entries of this trial into those of the task's earlier trials."""
+        entries = [parse_entry(entry) for entry in cross_trial_memory.get("entries", [])]
         keys = get_environment(record["env"]).keys
-        merged = merge_entries([*known, *learn([record], manual)], keys)
+        merged = merge_entries([*entries, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
 
 
-def of_this_step(recalled: Recall, now: GroundingContext) -> Recall:
-    """Where no place and no hand tell how far one is, a snippet is for its own sub-goal."""
-    entry, step = recalled["entry"], now.sub_goal["name"]
+def of_this_step(recalled: Recall, moment: GroundingContext) -> Recall:
+    """Drop a snippet for another sub-goal; only for environments without a body.
+
+    In the others, place and hand show which steps of a snippet remain.
+    """
+    entry, step = recalled["entry"], moment.sub_goal["name"]
     foreign = entry["type"] == "success" and step and entry["sub_goal_type"] != step
     if recalled["dropped_by"] or not foreign:
         return recalled
@@ -139,37 +141,39 @@ def of_this_step(recalled: Recall, now: GroundingContext) -> Recall:
 
 
 def says_something(entry: Entry) -> bool:
-    """Whether an entry can teach anything: a schema without need and effect cannot."""
+    """Return False for a schema without preconditions and effects."""
     return entry.type != "schema" or bool(entry.preconditions or entry.effects)
 
 
-def recall(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Recall]:
-    """Where to look for what is not seen yet, and every candidate, best first within its type."""
+def recall(index: MemoryIndex, moment: GroundingContext, context: RunContext) -> Iterator[Recall]:
+    """Yield hints where to look for unseen things, then every candidate."""
     if context.prompt_style == "ours":  # the paper has no such memories
-        yield from where_to_look(index, now)
-    for entry, score, count, _ in retrieve(index, now, context):
-        advice, not_groundable = ground(entry, now)
+        yield from where_to_look(index, moment)
+    for entry, score, count, _ in retrieve(index, moment, context):
+        advice, not_groundable = ground(entry, moment)
         recalled = new_recall(entry, score, count, advice)
         yield drop(recalled, "not groundable", not_groundable) if not_groundable else recalled
 
 
-def retrieve(index: MemoryIndex, now: GroundingContext, context: RunContext) -> Iterator[Candidate]:
-    """Snippets and lessons of goals near enough, and the schemas of what completes their steps.
+def retrieve(
+    index: MemoryIndex, moment: GroundingContext, context: RunContext
+) -> Iterator[Candidate]:
+    """Yield snippets and lessons of similar goals, then the schemas of the actions they end with.
 
-    The schema for the step at hand comes first; what that is, the snippets tell.
+    The schemas for the current sub-goal come first.
     """
-    near = index.recall(now.gamma, context.theta, context.k)
+    near = index.recall(moment.gamma, context.theta, context.k)
     yield from near
     snippets = [c.entry for c in near if c.entry["type"] == "success"]
-    snippets.sort(key=lambda entry: entry["sub_goal_type"] != now.sub_goal["name"])
+    snippets.sort(key=lambda entry: entry["sub_goal_type"] != moment.sub_goal["name"])
     completing = (entry["precondition"].get("action_type", "") for entry in snippets)
     yield from index.schemas(dict.fromkeys(completing))
 
 
 def covered(recalled: Recall, rules: PrintedRules) -> Recall:
-    """A lesson or a schema that says no more than a printed line does is left out.
+    """Drop a lesson or a schema that says no more than a printed rule.
 
-    That is the action's own line, or the one that says for all actions what they need.
+    That is the action's own rule, or one that states a precondition of all actions.
     """
     entry = recalled["entry"]
     if recalled["dropped_by"] or entry["type"] not in ("failure", "schema"):
@@ -183,17 +187,17 @@ def covered(recalled: Recall, rules: PrintedRules) -> Recall:
     if rule is None or rule.id not in rules.ids:
         return recalled
     if entry["type"] == "schema":
-        told = _within(entry["preconditions"], rule.preconditions, rules.manual)
-        told = told and _within(entry["effects"], rule.effects, rules.manual)
+        covers = _within(entry["preconditions"], rule.preconditions, rules.manual)
+        covers = covers and _within(entry["effects"], rule.effects, rules.manual)
     else:
-        told = bool(entry["violated"])
-        told = told and _within(entry["violated"], rule.preconditions, rules.manual)
+        covers = bool(entry["violated"])
+        covers = covers and _within(entry["violated"], rule.preconditions, rules.manual)
     reason = f"[{rule.id}] says so already"
-    return drop(recalled, "covered", reason, rule.id) if told else recalled
+    return drop(recalled, "covered", reason, rule.id) if covers else recalled
 
 
 def _understood(violated: Sequence[str], rules: PrintedRules) -> bool:
-    """Whether all that was missing is what Tier 3 says once for all actions, in a printed rule."""
+    """Return True if a printed Tier 3 rule states the violated preconditions for all actions."""
     environment = rules.manual.environment
     if not rules.ids & {rule.id for rule in environment.rules}:
         return False
@@ -201,15 +205,15 @@ def _understood(violated: Sequence[str], rules: PrintedRules) -> bool:
     return bool(names) and len(names) == len(violated) and {*names} <= {*environment.understood}
 
 
-# What follows from the others: a thing that lies where the agent is, is here and in view; who has
-# put the one thing down has an empty hand.
+# Literals that follow from others: a thing at the agent's place is here and in view; an agent that
+# put its one thing down has an empty hand.
 _FOLLOWS = ("here", "visible", "hand_empty", "holding")
 
 
 def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bool:
-    """Whether a rule says all that was noticed, in the same words, or what that follows from.
+    """Return True if a rule states every observed condition, or one that it follows from.
 
-    What was written by hand, in words, cannot be compared.
+    Conditions that were written by hand, in words, cannot be compared.
     """
 
     def words(text: str) -> str:
@@ -217,23 +221,23 @@ def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bo
             return text
         return statement(parse_predicate(text), {}, manual.facts)
 
-    said = {words(text) for text in taught}
-    new = [text for text in noticed if words(text) not in said]
+    taught_words = {words(text) for text in taught}
+    new = [text for text in noticed if words(text) not in taught_words]
     return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
 
 
 def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
-    """Nothing warns of what something else advises.
+    """Drop memories that contradict another one: a warning against an action it advises.
 
-    A lesson that says what an action needs speaks against nothing, unless it is printed as the
-    paper's AVOID. Of an answer that was right for one goal and fatal for another, the nearer goal's
-    counts; of equally near ones the fatal one, which cannot be undone.
+    A lesson that only states what an action needs contradicts nothing, unless it is printed as the
+    paper's AVOID. If an action was right for one goal and fatal for another, the more similar goal
+    wins; if both are equally similar, the fatal one does, because it cannot be undone.
     """
     after = list(recalls)
 
     def shown(*types: str) -> list[int]:
-        alive = (n for n, recalled in enumerate(after) if not recalled["dropped_by"])
-        return [n for n in alive if after[n]["entry"]["type"] in types]
+        survivors = (n for n, recalled in enumerate(after) if not recalled["dropped_by"])
+        return [n for n in survivors if after[n]["entry"]["type"] in types]
 
     def nearness(number: int) -> float:
         weight: float = after[number]["entry"].get("retrieval_weight", 1.0)
@@ -261,10 +265,10 @@ def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
 
 
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
-    """Of those still in: what prints the same once, and of ways to one end the shortest.
+    """Drop duplicates: memories that print the same, and snippets that add nothing to another.
 
-    No snippet is told that only begins another, nor one that is another with steps repeated or in
-    another order.
+    A snippet adds nothing if it is the beginning of another one, or has the same steps with
+    repetitions or in another order.
     """
     speaker: dict[tuple[object, ...], int] = {}
     after = list(recalls)
@@ -287,8 +291,8 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
             after[number] = drop(after[number], "duplicate", f"is the beginning of {whole}")
     left = [number for number in snippets if not after[number]["dropped_by"]]
     left.sort(key=lambda number: len(after[number]["advice"]["printed"]))
-    for at, number in enumerate(left):
-        for short in left[:at]:
+    for position, number in enumerate(left):
+        for short in left[:position]:
             steps, others = (after[n]["advice"]["printed"] for n in (number, short))
             if _detour(steps, others) or sorted(steps) == sorted(others):
                 how = "with steps repeated" if len(steps) > len(others) else "in another order"
@@ -299,9 +303,9 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
 
 
 def _detour(steps: Sequence[str], shorter: Sequence[str]) -> bool:
-    """Whether a way is a shorter one with some of its steps repeated, and ends as that does.
+    """Return True if the steps are the shorter ones with repetitions, and end the same.
 
-    Any other step that it has besides may be one that is needed.
+    Any additional step may be needed, so it is no detour.
     """
     if len(steps) <= len(shorter) or steps[-1:] != shorter[-1:] or {*steps} - {*shorter}:
         return False
@@ -316,7 +320,7 @@ def _content(recalled: Recall) -> tuple[object, ...]:
 
 
 def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
-    """The first k of each type that are still in go on."""
+    """Drop all but the first k survivors of each type."""
     chosen: Counter[str] = Counter()
     for recalled in recalls:
         kind = recalled["entry"]["type"]
@@ -326,29 +330,31 @@ def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
         yield recalled
 
 
-def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]:
-    """Where such things were found before, for what the goal asks for and nobody has seen yet.
+def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Recall]:
+    """Yield where the goal's object and destination were found before, if not seen yet.
 
-    Places of this home that were not searched, the likeliest first.
+    A hint lists unsearched places of this scene, the likeliest first.
     """
-    belief = now.belief
-    known = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
-    seen = {kind_of(name) for name in known}
-    unsearched = [place for place in now.places if place not in set(belief["searched"])]
-    for kind in dict.fromkeys((now.goal["object"], now.goal["destination"])):
-        if kind in seen and kind != now.sub_goal["target"]:
+    belief = moment.belief
+    things = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
+    seen = {kind_of(name) for name in things}
+    unsearched = [place for place in moment.places if place not in set(belief["searched"])]
+    for kind in dict.fromkeys((moment.goal["object"], moment.goal["destination"])):
+        if kind in seen and kind != moment.sub_goal["target"]:
             continue
         counts = index.places_of(kind)
         ranked = sorted(counts, key=lambda sort: (-counts[sort][0] / (counts[sort][1] + 1), sort))
         places = []
         total = 0
         for sort in ranked:
-            here = [place for place in unsearched if kind_of(place) == sort][: MOST_PLACES - total]
-            if here:
+            candidates = [place for place in unsearched if kind_of(place) == sort][
+                : MOST_PLACES - total
+            ]
+            if candidates:
                 held, looked = counts[sort]
-                names = f"; here: {', '.join(here)}" if now.form == "grounded" else ""
+                names = f"; here: {', '.join(candidates)}" if moment.form == "grounded" else ""
                 places.append(f"{sort} ({held} of {looked} searched held one{names})")
-                total += len(here)
+                total += len(candidates)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}
             times = sum(held for held, _ in counts.values())
@@ -356,20 +362,20 @@ def where_to_look(index: MemoryIndex, now: GroundingContext) -> Iterator[Recall]
 
 
 def find_memory(request: RecallRequest) -> MemoryIndex:
-    """The named snapshot; else the deployment's store; else the snapshot shipped with us.
+    """Return the snapshot that the settings name, else the store, else the shipped snapshot.
 
-    A store may have grown since the last episode, so each one asks for its version when it
-    begins; while it goes on, that would be a query per step.
+    A store may have grown since the last episode. Its version is read once an episode, because
+    reading it at every step would cost a query each.
     """
     env, context, store = request.env, request.context, request.store
-    control, now = (context.memory_control, context.seed), request.now
+    control, moment = (context.memory_control, context.seed), request.moment
     if not context.memory_file and store is not None:
-        known = _versions.setdefault(store, {})
-        if not request.begun or env not in known:
-            known[env] = store_version(store, env)
-        if known[env]:
-            return _load(store, env, known[env], _spoiled(control), _categories(now.manual))
-    return open_memory(env, context.memory_file, control, now.manual)
+        versions = _versions.setdefault(store, {})
+        if not request.begun or env not in versions:
+            versions[env] = store_version(store, env)
+        if versions[env]:
+            return _load(store, env, versions[env], _spoiled(control), _categories(moment.manual))
+    return open_memory(env, context.memory_file, control, moment.manual)
 
 
 _versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
@@ -378,7 +384,7 @@ _versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
 def open_memory(
     env: str, file: str, control: Controlled = AS_LEARNED, manual: Manual | None = None
 ) -> MemoryIndex:
-    """A snapshot, loaded once per process and content; a world without one has an empty memory."""
+    """Load a snapshot, once per process and content; without one the memory is empty."""
     path = Path(file) if file else get_environment(env).memory
     stamp = stamp_of(path)
     if not file and stamp == NOT_THERE:
@@ -388,12 +394,12 @@ def open_memory(
 
 @lru_cache(maxsize=64)
 def _categories(manual: Manual) -> Categories:
-    """Manuals that differ elsewhere share an index."""
+    """Return the only part of a manual that the index depends on, so that manuals share one."""
     return tuple((name, tuple(kinds)) for name, kinds in manual.domain.categories.items())
 
 
 def _spoiled(control: Controlled) -> Controlled:
-    """Filler takes the place of what is printed: it is looked for in the memory as it is."""
+    """Return the control of the entries; ``filler`` changes only what is printed."""
     return AS_LEARNED if control[0] in ("none", "filler") else control
 
 
@@ -410,6 +416,6 @@ def _load(
 
 @lru_cache(maxsize=64)
 def _carried(env: str, entries: str, kinds: Categories) -> MemoryIndex:
-    """What earlier trials of a task taught, as an index; the same at every step of the next."""
+    """Index the entries of earlier trials, once for all steps of the next trial."""
     parsed = [parse_entry(entry) for entry in json.loads(entries)]
     return MemoryIndex(parsed, dict(kinds), get_environment(env).keys)

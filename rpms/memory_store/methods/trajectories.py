@@ -1,6 +1,6 @@
 """Plain retrieval: whole won trajectories of the most similar tasks.
 
-The baseline that every condensed memory has to beat. Nothing is written by a model.
+This is the baseline that every condensed memory has to beat. No model writes anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "trajectory"
 LINE = 80
-"""Characters kept of one observation: all the knowledge in a prompt has a token budget."""
+"""Characters kept of one observation, because the knowledge blocks have a token budget."""
 
 
 class Trajectories(NoteMethod):
@@ -27,28 +27,28 @@ class Trajectories(NoteMethod):
     heading = "Past Experience - Solved Tasks"
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """By the words of the task sentence."""
+        """Return the trajectories with the most similar task sentences."""
         return similar(self.frozen(request.env, request.context), request)
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """Every won episode, the shortest of each task."""
+        """Keep the shortest won episode of each task."""
         return Learned(won_trajectories(records))
 
 
 def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
-    """The k trajectories whose tasks are most alike."""
+    """Return the k trajectories with the most similar tasks."""
     whole = (note for note in notes if note.kind == KIND)
-    alike = nearest(whole, request.now.goal["sentence"])[: request.context.k]
+    alike = nearest(whole, request.moment.goal["sentence"])[: request.context.k]
     return [candidate(note, request, score) for score, note in alike]
 
 
 def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
-    """One note per won task: of several wins the shortest."""
+    """Return one note per won task, with its shortest win."""
     best: dict[str, EpisodeRecord] = {}
     for record in records:
         if record["success"]:
-            known = best.setdefault(record["task"], record)
-            if len(record["history"]) < len(known["history"]):
+            shortest = best.setdefault(record["task"], record)
+            if len(record["history"]) < len(shortest["history"]):
                 best[record["task"]] = record
     return [
         Note(
@@ -64,12 +64,11 @@ def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
 
 
 def goal_type(record: EpisodeRecord) -> str:
-    """The type of a record's task."""
     return get_environment(record["env"]).parse_goal(record["goal"])["type"]
 
 
 def steps(record: EpisodeRecord, longest: int = LINE, refused: bool = True) -> str:
-    """What was done and what was seen, a line each, with what was refused or without."""
+    """Print the actions and observations, a line each; ``refused`` includes rejected actions."""
     lines = []
     for turn in record["history"]:
         if turn["failed"] and not refused:
@@ -82,5 +81,5 @@ def steps(record: EpisodeRecord, longest: int = LINE, refused: bool = True) -> s
 
 
 def transcript(record: EpisodeRecord) -> str:
-    """A whole episode as a writing prompt shows it."""
+    """Print a whole episode for a writing prompt."""
     return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"

@@ -1,8 +1,8 @@
 """Agent Workflow Memory: routines that won episodes have in common, with variables for specifics.
 
-Wang, Mao, Fried and Neubig, "Agent Workflow Memory" (2024). A language model extracts them; without
-one they are cut out and abstracted by rule, as the paper does in a variant. What differs here:
-docs/memories.md.
+Wang, Mao, Fried and Neubig, "Agent Workflow Memory" (2024). A language model extracts the routines;
+without one they are extracted by rule, as in a variant of the paper. See docs/memories.md for the
+differences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
 from rpms.memory_store.methods.trajectories import goal_type, transcript
 from rpms.memory_store.methods.writing import tidy, writing_prompt
-from rpms.memory_store.roles import lift, wanted
+from rpms.memory_store.roles import to_roles, useful_actions
 from rpms.rules import Manual, needed_actions
 from rpms.vocabulary.goal import Keys
 from rpms.vocabulary.recall import Recall, drop
@@ -28,14 +28,14 @@ from rpms.vocabulary.turn import EpisodeRecord
 
 KIND = "workflow"
 EXAMPLES = 8
-"""How many won episodes one call is shown."""
+"""The number of won episodes in one call."""
 VARIANTS = 2
-"""Of the routines of one type of task that begin in one state, by rule: the most frequent."""
+"""By rule: the number of routines kept for one task type and one start state."""
 _TITLE = re.compile(r"^[^\w\n]*workflow\b(?:[ \t]*\d+)?[^\w\n]*:\W*(.*)$", re.I | re.M)
 
 
 class Routine(NamedTuple):
-    """A stretch of a won episode with roles for names, and what COMPAT sees of its beginning."""
+    """A part of a won episode with roles for names, and the COMPAT key of its start state."""
 
     goal_type: str
     compat: str
@@ -43,7 +43,7 @@ class Routine(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """Where a routine was first seen: the task, the state it began in, the steps as they were."""
+    """The first recording of a routine: its task, its start state and its actions."""
 
     goal: str
     state: str
@@ -58,21 +58,21 @@ class Workflows(NoteMethod):
     heading = "Past Experience - Workflows"
 
     def recall(self, request: RecallRequest) -> list[Recall]:
-        """What belongs to no type of task fits them all; others say which tasks they are for."""
+        """Return all workflows; those for other task types name the types they are for."""
         notes = self.frozen(request.env, request.context)
-        fitting = ("", request.now.goal["type"])
+        fitting = ("", request.moment.goal["type"])
         recalls = []
         for note in sorted(notes, key=lambda note: note.goal_type not in fitting):
             recall = candidate(note, request, 1.0 if note.goal_type in fitting else 0.5)
             recall["entry"]["types"] = [] if note.goal_type in fitting else [note.goal_type]
             recalls.append(recall)
-        said = merged(recalls, request.now.keys)
-        return sorted(said, key=lambda recall: (-recall["score"], -recall["count"]))
+        merged_recalls = merged(recalls, request.moment.keys)
+        return sorted(merged_recalls, key=lambda recall: (-recall["score"], -recall["count"]))
 
     async def learn(
         self, records: Sequence[EpisodeRecord], ask: Ask | None, manual: Manual | None = None
     ) -> Learned:
-        """From won episodes alone, by the model where there is one."""
+        """Extract workflows from won episodes, with the model if it can write texts."""
         won = [record for record in records if record["success"]]
         if ask is None:
             return Learned(by_rule(won, manual))
@@ -90,27 +90,27 @@ class Workflows(NoteMethod):
 
 
 def merged(recalls: Iterable[Recall], keys: Keys) -> list[Recall]:
-    """The first of each that says the same and that COMPAT takes for the same speaks for them all.
+    """Drop workflows with the same text and the same COMPAT state as an earlier one.
 
-    Tasks of several types share their routines, and a prompt need not say them again for each.
+    Tasks of several types share routines; a prompt need not repeat them for each type.
     """
     distinct: dict[tuple[str, str], Recall] = {}
     others: list[Recall] = []
     for recall in recalls:
         entry = recall["entry"]
         state = keys.compat(entry["state_signature"]) if "state_signature" in entry else ""
-        known = distinct.setdefault((entry["text"], state), recall)
-        if known is recall:
+        kept = distinct.setdefault((entry["text"], state), recall)
+        if kept is recall:
             continue
-        others.append(drop(recall, "duplicate", f"says the same as {known['entry']['id']}"))
-        known["count"] += recall["count"]
-        if types := known["entry"]["types"]:  # else it is for tasks like this one
-            known["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
+        others.append(drop(recall, "duplicate", f"says the same as {kept['entry']['id']}"))
+        kept["count"] += recall["count"]
+        if types := kept["entry"]["types"]:  # else it is for tasks like this one
+            kept["entry"]["types"] = list(dict.fromkeys([*types, *entry["types"]]))
     return [*distinct.values(), *others]
 
 
 def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """The shortest win of each type of task: what the original calls a task template."""
+    """Return the shortest win of each task type: the original's task templates."""
     best: dict[str, EpisodeRecord] = {}
     for record in sorted(won, key=lambda record: (len(record["history"]), record["task"])):
         best.setdefault(goal_type(record), record)
@@ -118,11 +118,11 @@ def one_per_type(won: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
 
 
 def read_workflows(reply: str) -> tuple[list[str], int]:
-    """Each "Workflow N: title" with at least two steps; shorter ones are counted."""
-    _, *parts = _TITLE.split(reply)
+    """Return each "Workflow N: title" with at least two steps, and the number of shorter ones."""
+    _, *sections = _TITLE.split(reply)
     workflows: list[str] = []
-    unread = 0 if parts else 1
-    for title, body in zip(parts[::2], parts[1::2], strict=True):
+    unread = 0 if sections else 1
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
         steps = [line for line in tidy(body).splitlines() if line.strip("`-* \t")]
         if title.strip() and len(steps) > 1:
             workflows.append(tidy("\n".join([title.strip(), *steps])))
@@ -132,7 +132,7 @@ def read_workflows(reply: str) -> tuple[list[str], int]:
 
 
 def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[Note]:
-    """Routines without refused steps and detours, equal ones counted, the frequent ones kept."""
+    """Extract routines without rejected steps and detours; keep the most frequent."""
     counted: Counter[Routine] = Counter()
     first: dict[Routine, Recording] = {}
     for record in won:
@@ -158,23 +158,23 @@ def by_rule(won: Sequence[EpisodeRecord], manual: Manual | None = None) -> list[
 def routines(
     record: EpisodeRecord, manual: Manual | None = None
 ) -> Iterator[tuple[Routine, Recording]]:
-    """A won episode cut wherever what COMPAT compares changes, with roles and as it was."""
+    """Split a won episode where the state that COMPAT compares changes."""
     env, manual = get_environment(record["env"]), manual or load_manual(record["env"])
     goal = env.parse_goal(record["goal"])
     gamma = env.read_signature(goal["signature"])
     belief = env.first_belief(record["first_observation"])
-    began, played, own = env.print_state(belief), list[str](), dict[str, str]()
+    start, played, role_of = env.print_state(belief), list[str](), dict[str, str]()
     for number, turn in enumerate(record["history"], start=1):
-        own |= {name: role for role, name in env.role_names(belief).items()}
+        role_of |= {name: role for role, name in env.role_names(belief).items()}
         belief = belief_after(env, manual, belief, turn)
         if turn["action"] and not turn["failed"]:
             played.append(turn["action"])
-        now = env.print_state(belief)
-        if env.compat_key(now) == env.compat_key(began) and number < len(record["history"]):
+        state = env.print_state(belief)
+        if env.compat_key(state) == env.compat_key(start) and number < len(record["history"]):
             continue
-        needed = needed_actions(manual, played, wanted(manual, env))
-        steps = lift(manual, gamma, needed, own, env.individual) or []
+        needed = needed_actions(manual, played, useful_actions(manual, env))
+        steps = to_roles(manual, gamma, needed, role_of, env.individual) or []
         if len(steps) > 1:
-            routine = Routine(goal["type"], env.compat_key(began), tuple(steps))
-            yield routine, Recording(record["goal"], began, needed)
-        began, played = now, []
+            routine = Routine(goal["type"], env.compat_key(start), tuple(steps))
+            yield routine, Recording(record["goal"], start, needed)
+        start, played = state, []

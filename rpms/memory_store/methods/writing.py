@@ -1,4 +1,4 @@
-"""Having a memory's texts written by the run's model, and the prompts for that."""
+"""Let the run's model write the texts of a memory; load the prompts for that."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from rpms.vocabulary.turn import Message
 
 PROMPTS = Path(__file__).parent / "prompts"
 WRITTEN_TOKENS = 1024
-"""Room for a text; the world's own reply length is made for one action."""
+"""Tokens for a text; the environment's reply length is made for one action."""
 LONGEST = 2000
-"""Characters kept of one written text: the prompt has other things to say."""
+"""Characters kept of one text, because the prompt shares its token budget."""
 _BULLET = re.compile(r"^\s*(?:[-*]|\d+[.):])\s+")
 
 
 def can_write(model: str) -> bool:
-    """Whether a model is a language model; the built-in planner and the controls are none."""
+    """Return False for the built-in planner and controls, which are not language models."""
     return model not in LABELS
 
 
-def refuse_mute(model: str, method: str) -> None:
-    """One line for a model that cannot write what a method needs."""
+def require_writer(model: str, method: str) -> None:
     if not can_write(model):
         raise RpmsError(
             f"memory method '{method}' has its texts written by a model, and '{model}' writes "
@@ -42,11 +41,11 @@ def refuse_mute(model: str, method: str) -> None:
 
 
 class Writer:
-    """The model that writes, as methods ask it; counts what that cost."""
+    """The model that writes a method's texts; counts its calls and tokens."""
 
     def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
         """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
-        refuse_mute(context.model, method)
+        require_writer(context.model, method)
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
         self.chat = open_chat(env, free, cache)
@@ -55,7 +54,7 @@ class Writer:
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
 
     async def __call__(self, messages: list[Message]) -> str:
-        """One reply; tried again as the agent's own calls are, then raised."""
+        """Return one reply; errors are retried like those of the agent's calls."""
         prompt: Any = messages  # LangChain takes them as plain data
         try:
             message = await retried(lambda: self.chat.ainvoke(prompt), self._call_s)
@@ -72,7 +71,7 @@ class Writer:
 
 
 def writing_prompt(template: str, **values: object) -> list[Message]:
-    """A prompt for a text, from its data file."""
+    """Render a prompt for a text from its template."""
     text = _templates().get_template(template).render(values).strip()
     return [Message(role="user", content=text)]
 
@@ -86,13 +85,13 @@ def _templates() -> Jinja:
 
 
 def tidy(text: str) -> str:
-    """A written text in one block: no empty lines, which end a block, and not too long."""
+    """Shorten a text to ``LONGEST`` and remove empty lines, which would end a block."""
     lines = (line.rstrip() for line in text.strip().splitlines())
     return "\n".join(line for line in lines if line.strip())[:LONGEST].rstrip()
 
 
 def list_items(reply: str) -> list[str]:
-    """The items of a numbered or bulleted list; other lines are no items."""
+    """Return the items of a numbered or bulleted list; other lines are ignored."""
     lines = reply.splitlines()
     items = [_BULLET.sub("", line).strip() for line in lines if _BULLET.match(line)]
     return [item for item in items if item]

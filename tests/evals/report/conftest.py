@@ -90,7 +90,7 @@ def prompted(log: dict[str, Any]) -> None:
 
 
 def vetoed(log: dict[str, Any]) -> None:
-    """The third step was asked again and insisted, against two rules; the fifth was unreadable."""
+    """The third step was retried and overridden; the fifth had no readable action."""
     reasons = [("O-ACT-001", "retried"), ("U-FAIL-001", "overridden")]
     log["steps"][2]["decisions"] = [
         {"step": 3, "proposal": "go to the moon", "verdict": verdict, "rule": rule,

@@ -1,4 +1,4 @@
-"""The tables about how it went, from run folders made to measure and from real episodes."""
+"""The tables of behaviour, from run folders made to measure and from real episodes."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def test_failures_steps_and_rates(tmp_path: Path) -> None:
     wins = {"A": [False, False, True, False]}
     folder = write_run(tmp_path, wins, lines=lines, steps=steps)
     tables = tables_of(folder)
-    failures = {row[""].split(" (")[0]: row["A baseline"] for row in tables["failures"]["rows"]}
+    failures = {row["failure mode"]: row["A baseline"] for row in tables["failures"]["rows"]}
     assert failures == {
-        "timeout": 0, "wrong termination": 1, "format": 1, "lost by the agent": 2,
+        "timeout": 0, "stopped before the goal": 1, "format": 1, "lost by the agent": 2,
         "model error": 1, "infrastructure error": 0,
     }  # fmt: skip
     (steps,) = tables["steps"]["rows"]
     assert steps["steps, all"]["value"] == pytest.approx(26 / 3)
     assert steps["steps, won"]["value"] == 6 and steps["steps, lost"]["value"] == 10
-    assert steps["invalid actions (P1)"]["share"] == pytest.approx(13 / 26)
-    assert steps["unreadable replies"]["share"] == pytest.approx(9 / 26)
+    assert steps["rejected actions (P1)"]["share"] == pytest.approx(13 / 26)
+    assert steps["format errors"]["share"] == pytest.approx(9 / 26)
     assert steps["belief errors (P2)"]["share"] == pytest.approx(4 / 10)
 
 
@@ -62,11 +62,11 @@ def test_tokens_and_money(tmp_path: Path) -> None:
     lines = {("D", 0): {"cost_usd": 0.02}}
     tables = tables_of(write_run(tmp_path, wins, lines=lines, logs=False, sessions=sessions))
     (note,) = tables["tokens"]["notes"][1:]
-    assert note.startswith("All 2 sessions together spent 1,320 tokens and $0.1200, episodes that")
-    unknown, known = tables["tokens"]["rows"]
+    assert note.startswith("All 2 sessions together spent 1,320 tokens and $0.1200")
+    unknown, priced = tables["tokens"]["rows"]
     assert unknown["cost (USD)"] == {"value": None}
-    assert known["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
-    assert known["prompt tokens per episode"]["value"] == 6000
+    assert priced["cost (USD)"] == {"value": 0.02, "per_win": 0.01}
+    assert priced["prompt tokens"]["value"] == 6000
 
 
 def causes(run: Run) -> list[Cause]:
@@ -111,7 +111,7 @@ def test_real_episodes_are_explained_by_their_own_steps(
             assert 1 <= cause.step <= episode.steps and f"step {cause.step}" in cause.text
 
 
-def test_what_rules_made_of_actions(tmp_path: Path) -> None:
+def test_guard_decisions(tmp_path: Path) -> None:
     made = {number: {"decisions": each} for number, each in enumerate(DECISIONS, start=1)}
     wins = {"D": [True, True], "D+verify": [True, True]}
     steps = {("D+verify", 0): made, ("D+verify", 1): made}

@@ -26,12 +26,11 @@ from tests.evals.sample_runs import SYSTEM, TYPES, task_id, write_run
 
 pytestmark = pytest.mark.browser
 
-WIDE, PHONE = 1400, 390
 TASK = quote(task_id(1), safe="")
 D = quote("D scf=off")
 VIEWS = {
     "results": ("#/results", "#table-main"),
-    "hits": ("#/episodes?x=nothing+happens&g=refused", "#list a.hit"),
+    "hits": ("#/episodes?x=nothing+happens&g=rejected", "#list a.hit"),
     "step": (f"#/episode/B/{TASK}/3", "#where"),
     "transcript": (f"#/transcript/B/{TASK}/2", ".turn"),
     "side by side": (f"#/compare/A/B/{TASK}/3", "#pair-3"),
@@ -44,11 +43,6 @@ window.DecompressionStream = class extends Real {
 };
 """
 """A page that says how many logs it has unpacked."""
-# Everything that reaches beyond the screen, less what is there to be pushed: tables and steps.
-TOO_WIDE = """() => [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
-  && !e.closest(".strip, .skip, svg, .scroll > *")
-  && e.getBoundingClientRect().right > innerWidth + 1)
-  .map((e) => `${e.tagName}.${e.className}`)"""
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +66,8 @@ def opened(window: tuple[Page, list[str]], report: Path) -> Iterator[Open]:
     complaints.clear()
     loaded: set[str] = set()
 
-    def load(address: str = "", width: int = 1280, file: Path = report) -> Page:
+    def load(address: str = "", file: Path = report) -> Page:
         page.goto("about:blank")
-        page.set_viewport_size({"width": width, "height": 900})
         page.goto(f"{file.as_uri()}{address}")
         loaded.add(file.as_uri())
         return page
@@ -126,35 +119,8 @@ def test_the_page_opens_with_tables_and_a_plot(opened: Open) -> None:
     press(page, "Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.locator("#table-failures tbody tr").filter(has_text="timeout").locator("a").last.click()
-    expect(page.locator("#set")).to_contain_text("Only these: Failure modes: timeout")
+    expect(page.locator("#set")).to_contain_text("Episodes of one figure: Failure modes: timeout")
     expect(page.locator("#list tbody tr")).to_have_count(1)
-
-
-@pytest.mark.parametrize("width", [WIDE, PHONE])
-def test_the_first_screen_is_the_answer(opened: Open, width: int) -> None:
-    page = opened(width=width)
-    boxes = {
-        name: page.locator(place).bounding_box() or {}
-        for name, place in {"plot": ".plot", "verdict": ".verdict li:first-child",
-                            "table": "#table-main table"}.items()
-    }  # fmt: skip
-    assert boxes["plot"]["y"] + boxes["plot"]["height"] < 500
-    assert boxes["verdict"]["y"] < 500 and boxes["table"]["y"] < 900
-    expect(page.locator(".facts").first).to_be_hidden()
-    for figure in ("0%", "100%"):
-        page.locator(".dot").evaluate_all(
-            "(all, cx) => all.map((e) => e.setAttribute('cx', cx))", figure
-        )
-        name, dot, value = (page.locator(f".plot .{kind}").first.bounding_box() or {}
-                            for kind in ("name", "dot", "value"))  # fmt: skip
-        assert name["x"] + name["width"] < dot["x"], "no words lie on a dot"
-        assert dot["x"] + dot["width"] < value["x"]
-
-
-def test_on_a_phone_a_figure_stands_beside_each_name(opened: Open) -> None:
-    for view, first in (("episodes", "#list .badge"), ("results", "#table-failures tbody td")):
-        box = opened(f"#/{view}", width=PHONE).locator(first).first.bounding_box() or {}
-        assert 0 < box["x"] + box["width"] <= PHONE, first
 
 
 def test_episodes_are_filtered_searched_and_sorted(opened: Open) -> None:
@@ -187,11 +153,9 @@ def test_episodes_are_filtered_searched_and_sorted(opened: Open) -> None:
     field(page, "Task or error").fill("401 KEY")
     assert rows(page) == 1
     expect(page.locator("#list tbody .badge")).to_have_text("model error")
-    # A goal of a paragraph does not crowd the list.
+    # A task whose goal is a paragraph is listed by its name.
     field(page, "Task or error").fill("boiling")
-    row = page.locator("#list tbody tr")
-    assert row.locator(".clamped").bounding_box()["height"] < 30  # type: ignore[index]
-    row.get_by_role("link", name=task_id(3)).click()
+    page.locator("#list tbody tr").get_by_role("link", name=task_id(3)).click()
     expect(page.locator("#view-episode h1")).to_have_text(task_id(3))
     expect(page.locator("#view-episode .goal")).to_have_text(PARAGRAPH.strip())
 
@@ -204,7 +168,7 @@ def test_stepping_through_an_episode_with_the_keyboard(opened: Open) -> None:
     press(page, "j")
     expect(where).to_have_text("Step 2 of 6")
     expect(page.get_by_text("Nothing happens.", exact=True)).to_be_visible()
-    expect(page.locator(".badge", has_text="refused")).to_be_visible()
+    expect(page.locator(".badge", has_text="rejected")).to_be_visible()
     press(page, "ArrowRight ArrowRight")
     expect(where).to_have_text("Step 4 of 6")
     expect(page.locator(".belief-error")).to_contain_text("the belief says mug 1")
@@ -232,7 +196,7 @@ def test_a_step_shows_everything_that_led_to_it(opened: Open) -> None:
     expect(view).to_contain_text("Your hands are empty at shelf 3.")
     expect(view.locator("section", has_text="True state")).to_contain_text("microwave 1")
     expect(view.locator(".crumbs")).to_contain_text("Side by side with B rules, A baseline")
-    memories = view.locator("section", has_text="Memories (3 recalled, 1 shown)")
+    memories = view.locator("section", has_text="Memories (3 candidates, 1 shown)")
     for words in ("it may be closed", "the hand is full", "forbidden by the manual", "D-HEAT-001"):
         expect(memories).to_contain_text(words)
     view.get_by_text("Universal (1)").click()
@@ -248,11 +212,6 @@ def test_a_step_shows_everything_that_led_to_it(opened: Open) -> None:
     for name in ("prompt", "rules-universal", "raw"):
         expect(page.locator(f"[data-panel={name}]")).to_have_attribute("open", "")
     expect(page.locator("[data-panel=reply]")).not_to_have_attribute("open", "")
-    inner = page.locator("#steps-of pre").evaluate_all(
-        "all => all.filter(e => e.scrollHeight > e.clientHeight + 1"
-        " || e.scrollWidth > e.clientWidth + 1).length"
-    )
-    assert inner == 0, "a long prompt has no scroll bar of its own"
 
 
 def test_foreign_text_stays_text_and_trouble_is_said(opened: Open) -> None:
@@ -262,7 +221,7 @@ def test_foreign_text_stays_text_and_trouble_is_said(opened: Open) -> None:
     start = page.url.split("#")[0]
     page.goto(f"{start}#/episode/A/{quote(task_id(0), safe='')}/1")
     expect(page.locator(".notice", has_text="401")).to_contain_text("</td><b>you</b>")
-    raised = page.locator(".panel", has_text="Where it was raised")
+    raised = page.locator(".panel", has_text="Traceback")
     expect(raised).to_contain_text("stage llm_call, /home/me/mine.py:7")
     expect(raised.locator("pre")).to_have_text(PLACE["traceback"])
     assert page.evaluate("window.hacked") is None
@@ -276,18 +235,18 @@ def test_foreign_text_stays_text_and_trouble_is_said(opened: Open) -> None:
 def test_two_conditions_side_by_side(opened: Open) -> None:
     page = opened(f"#/episode/A/{TASK}/1")
     page.get_by_role("link", name="B rules").click()
-    expect(page.locator("#parting")).to_contain_text("They part at step 3.")
-    parted = page.locator("tr.parted")
-    expect(parted).to_have_count(1)
-    expect(parted).to_contain_text("go to shelf 3A")
-    expect(parted).to_contain_text("go to shelf 3B")
+    expect(page.locator("#divergence")).to_contain_text("diverge at step 3.")
+    diverged = page.locator("tr.diverged")
+    expect(diverged).to_have_count(1)
+    expect(diverged).to_contain_text("go to shelf 3A")
+    expect(diverged).to_contain_text("go to shelf 3B")
     expect(page.locator("#pair-9")).to_contain_text("(ended)")
     press(page, "k")
     expect(page.locator("#pair-2")).to_have_attribute("aria-current", "step")
     press(page, "d")
-    expect(parted).to_have_attribute("aria-current", "step")
+    expect(diverged).to_have_attribute("aria-current", "step")
     page.reload()
-    expect(parted).to_have_attribute("aria-current", "step")
+    expect(diverged).to_have_attribute("aria-current", "step")
     choice(page, "Second").select_option("D scf=off")
     expect(page.locator("#pairing")).to_contain_text("go to shelf 3D")
     page.locator("h1:visible").click()
@@ -295,23 +254,23 @@ def test_two_conditions_side_by_side(opened: Open) -> None:
     expect(page.locator("#view-episodes")).to_be_visible()
 
 
-def test_side_by_side_opens_where_two_part_and_it_tells_something(
+def test_side_by_side_opens_a_discordant_task_where_they_diverge(
     opened: Open, tmp_path: Path
 ) -> None:
-    """D wins most that A lost; of those its log of task 2 has A refused where they part."""
+    """D has the most discordant games; in task 2 the action of A is rejected where they diverge."""
     wins = {"A": [True, False, False, False], "D": [True] * 4, "B": [True, False, False, True]}
     steps = {("A", 1): {number: {"failed": True} for number in range(4, 12)}}
     folder = write_run(tmp_path, wins, lines={("A", 0): {"steps": 40}}, steps=steps)
     log = read_run(folder).log_file(read_run(folder).episodes[JobKey("A", task_id(2))])
-    parted = json.loads(gzip.decompress(log.read_bytes()))
-    parted["steps"][2]["failed"] = True
-    log.write_bytes(gzip.compress(json.dumps(parted).encode()))
-    page = opened("#/compare", file=write_report(read_report(folder))[-1], width=PHONE)
-    expect(page.locator("#parting")).to_contain_text("They part at step 3.")
+    diverged = json.loads(gzip.decompress(log.read_bytes()))
+    diverged["steps"][2]["failed"] = True
+    log.write_bytes(gzip.compress(json.dumps(diverged).encode()))
+    page = opened("#/compare", file=write_report(read_report(folder))[-1])
+    expect(page.locator("#divergence")).to_contain_text("diverge at step 3.")
     assert choice(page, "Second").input_value() == "D"
     assert choice(page, "Task").input_value() == task_id(2)
-    expect(page.locator("tr.parted")).to_have_attribute("aria-current", "step")
-    expect(page.locator("tr.parted button")).to_be_in_viewport()
+    expect(page.locator("tr.diverged")).to_have_attribute("aria-current", "step")
+    expect(page.locator("tr.diverged button")).to_be_in_viewport()
     choice(page, "Second").select_option("B")
     expect(page).to_have_url(re.compile(f"#/compare/A/B/{quote(task_id(2), safe='')}$"))
 
@@ -319,7 +278,7 @@ def test_side_by_side_opens_where_two_part_and_it_tells_something(
 def test_the_prompt_has_coloured_blocks_marks_what_is_new_and_can_be_copied(opened: Open) -> None:
     page = opened(f"#/episode/B/{TASK}/1")
     page.locator("[data-panel=prompt] > summary").click()
-    expect(page.get_by_text("The first prompt of the episode")).to_be_visible()
+    expect(page.get_by_text("This is the first prompt")).to_be_visible()
     expect(page.locator(".prompt-text ins")).to_have_count(0)
     kinds = {
         "rules": "Look first.", "goal": "a mug", "state": "shelf 1", "memory": "OK: look",
@@ -328,10 +287,6 @@ def test_the_prompt_has_coloured_blocks_marks_what_is_new_and_can_be_copied(open
     }  # fmt: skip
     for kind, words in kinds.items():
         expect(page.locator(f".prompt-text .b-{kind}").first).to_contain_text(words)
-    colours = page.locator(".legend .block").evaluate_all(
-        "all => all.map(e => getComputedStyle(e).borderLeftColor)"
-    )
-    assert len({*colours}) >= 6
     press(page, "j")
     fresh = page.locator(".prompt-text ins")
     expect(fresh.first).to_have_text("  You are at shelf 2.")
@@ -355,7 +310,7 @@ def test_the_prompt_has_coloured_blocks_marks_what_is_new_and_can_be_copied(open
     assert step["prompt"][0] == {"role": "system", "content": SYSTEM}
     page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject(new Error()))")
     page.get_by_role("button", name="Copy step as JSON").click()
-    expect(page.get_by_text("not allowed here")).to_be_visible()
+    expect(page.get_by_text("does not allow copying")).to_be_visible()
 
 
 def test_the_whole_episode_as_one_transcript(opened: Open) -> None:
@@ -364,7 +319,7 @@ def test_the_whole_episode_as_one_transcript(opened: Open) -> None:
     turns = page.locator(".turn")
     expect(turns).to_have_count(6)
     expect(turns.nth(1)).to_contain_text("Nothing happens.")
-    expect(turns.nth(1).locator(".badge")).to_have_text("refused")
+    expect(turns.nth(1).locator(".badge")).to_have_text("rejected")
     expect(turns.nth(2)).to_contain_text("overridden: go to the moon [U-FAIL-001] there is no air")
     expect(turns.nth(3)).to_contain_text("belief error: holding: the belief says mug 1")
     expect(turns.nth(5)).to_contain_text("</script><script>window.hacked")
@@ -382,9 +337,9 @@ def test_the_whole_episode_as_one_transcript(opened: Open) -> None:
 
 def test_words_are_found_where_they_stand(opened: Open) -> None:
     page = opened("#/episodes")
-    field(page, "Find in steps").fill("nothing  HAPPENS")
+    field(page, "Search in steps").fill("nothing  HAPPENS")
     expect(page.locator("#summary")).to_have_text(
-        "11 steps in 11 of 12 episodes: 4 won, 6 lost, 1 error; 1 without a readable log"
+        "11 steps in 11 of 12 episodes: 4 won, 6 lost, 1 error; 1 without a readable step log"
     )
     # Task by task, conditions in the order of the run; each in its second step and no other.
     assert hits(page) == [at(c, n, 2) for n in range(4) for c in ("D scf=off", "B", "A")][1:]
@@ -395,11 +350,11 @@ def test_words_are_found_where_they_stand(opened: Open) -> None:
     for words, where in (
         ("no KEY", "error"), ("(a+b).", "reply"), ("shelf 3B", "action"), ("<img src=x", "thought"),
     ):  # fmt: skip
-        field(page, "Find in steps").fill(words)
+        field(page, "Search in steps").fill(words)
         expect(page.locator("#list mark").first).to_have_text(re.compile(re.escape(words), re.I))
         expect(page.locator(".hits li").first).to_contain_text(where)
     assert page.evaluate("window.hacked") is None
-    field(page, "Find in steps").fill("no such words anywhere")
+    field(page, "Search in steps").fill("no such words anywhere")
     expect(page.locator("#summary")).to_contain_text("0 steps in 0 of 12 episodes")
 
 
@@ -409,13 +364,13 @@ def test_steps_by_rule_veto_and_memory(opened: Open) -> None:
     assert hits(page) == [at("B", 1, 3)]
     cases = {
         "g=overridden&r=u-fail": 1, "g=overridden&r=O-ACT-001": 0, "g=retried": 1, "g=broken": 1,
-        "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=refused&c=A": 4,
+        "g=broken&r=U-DO": 0, "r=U-DO-002": 1, "g=unread": 1, "g=replaced": 0, "g=rejected&c=A": 4,
         "r=S-002&c=B": 42, "m=arbitration&r=D-HEAT-001": 24, "m=scf&r=D-HEAT-001": 0,
-        "m=warned&r=E-ACT": 24, "m=budget": 0, "m=dropped&x=shelf 3D": 3, "m=scf": 24,
+        "m=warned&r=E-ACT": 24, "m=over token budget": 0, "m=dropped&x=shelf 3D": 3, "m=scf": 24,
     }  # fmt: skip
     for query, count in cases.items():
         page.evaluate("query => { location.hash = `#/episodes?${query}`; }", query)
-        summary = re.compile(rf"^{count} steps? in (?!.*searching)")
+        summary = re.compile(rf"^{count} steps? in (?!.*search)")
         expect(page.locator("#summary"), query).to_have_text(summary)
     expect(page.locator(".hits li").first).to_contain_text("memory dropped: scf the hand is full")
     expect(page.locator(".hits").first).to_contain_text("and 1 more")
@@ -429,24 +384,24 @@ def test_logs_are_unpacked_when_asked_for_and_a_newer_search_ends_one(opened: Op
     expect(page.locator("#where")).to_be_visible()
     assert page.evaluate("window.unpacked") == 1
     press(page, "Escape")
-    field(page, "Find in steps").fill("nothing happens")
-    expect(page.locator("#summary")).to_have_text(re.compile("^11 steps in 11 .* readable log$"))
+    field(page, "Search in steps").fill("nothing happens")
+    expect(page.locator("#summary")).to_have_text(re.compile("^11 steps in 11 .* readable"))
     assert page.evaluate("window.unpacked") == 12
     page.evaluate(
         "location.hash = '#/episodes?x=you+arrive'; location.hash = '#/episodes?x=shelf+9A'"
     )
-    expect(page.locator("#summary")).to_have_text(re.compile("^2 steps in 2 .* readable log$"))
+    expect(page.locator("#summary")).to_have_text(re.compile("^2 steps in 2 .* readable"))
     assert {*page.locator("#list mark").all_text_contents()} == {"shelf 9A"}
     assert page.evaluate("window.unpacked") == 12
-    # Of conditions A and B no episode recalled anything, so their logs need not be looked at.
+    # Conditions A and B have no candidates, so their logs are not unpacked.
     page = opened("#/episodes?m=scf")
-    expect(page.locator("#summary")).to_have_text(re.compile("^24 steps in 3 .* readable log$"))
+    expect(page.locator("#summary")).to_have_text(re.compile("^24 steps in 3 .* readable"))
     assert page.evaluate("window.unpacked") == 3
 
 
 def test_rows_by_keyboard(opened: Open) -> None:
     page = opened("#/episodes")
-    expect(page.locator(".hint")).to_contain_text("Enter opens")
+    expect(page.locator(".hint")).to_contain_text("Enter opens it")
     links = page.locator("#list a.row-link")
     for key, row in (("j", 0), ("ArrowDown", 1), ("j", 2), ("k", 1), ("End", 11), ("Home", 0)):
         press(page, key)
@@ -456,7 +411,7 @@ def test_rows_by_keyboard(opened: Open) -> None:
     press(page, "Escape")
     expect(links.nth(1)).to_be_focused()
     press(page, "/")
-    expect(field(page, "Find in steps")).to_be_focused()
+    expect(field(page, "Search in steps")).to_be_focused()
     page.keyboard.type("nothing happens")
     expect(page.locator("#list a.hit")).to_have_count(11)
     press(page, "Escape j j Enter")
@@ -465,7 +420,7 @@ def test_rows_by_keyboard(opened: Open) -> None:
     expect(page.locator("#list a.hit").first).to_be_focused()
 
 
-def test_whoever_leaves_before_a_log_is_read_is_not_brought_back(opened: Open) -> None:
+def test_leaving_before_a_log_is_read_keeps_the_list(opened: Open) -> None:
     page = opened("#/episodes")
     page.evaluate("""() => {
       const read = Response.prototype.json;
@@ -517,10 +472,10 @@ def check(page: Page, axe: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_is_for_everyone_and_fits_a_phone(opened: Open, axe: str, view: str) -> None:
-    """In light and in dark, which changes nothing but colours, wide and narrow."""
+def test_every_view_is_accessible(opened: Open, axe: str, view: str) -> None:
+    """In the light theme, and in the dark one, which changes colours only."""
     address, landmark = VIEWS[view]
-    page = opened(address, width=WIDE)
+    page = opened(address)
     expect(page.locator(landmark).first).to_be_visible()
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
@@ -528,9 +483,6 @@ def test_every_view_is_for_everyone_and_fits_a_phone(opened: Open, axe: str, vie
     page.emulate_media(color_scheme="dark")
     check(page, axe, runOnly=["color-contrast"])
     page.emulate_media(color_scheme="light")
-    page.set_viewport_size({"width": PHONE, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
-    assert page.evaluate(TOO_WIDE) == []
 
 
 def test_the_focus_can_be_seen_on_every_control(opened: Open) -> None:

@@ -1,4 +1,4 @@
-"""What became of planted advice: counted in logs made to measure, and in real episodes."""
+"""Outcomes of planted advice: counted in logs made to measure, and in real episodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEPS = [
 ]  # fmt: skip
 
 
-def test_only_what_came_before_the_arbiter_counts(tmp_path: Path) -> None:
+def test_only_advice_that_reached_arbitration_counts(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"B": [True, False], PLANTED: [True]}))
     (episode,) = run.judged(PLANTED)
     log = json.loads(gzip.decompress(run.log_file(episode).read_bytes()))
@@ -44,10 +44,10 @@ def test_only_what_came_before_the_arbiter_counts(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
     figures = {
         advice: (
-            row["before the arbiter"],
-            *(round(row[name]["share"], 3) for name in ("removed", "warned", "in the prompt")),
+            row["candidates"],
+            *(round(row[name]["share"], 3) for name in ("removed", "warned", "shown")),
             row["entries"],
-            row["caught every time"]["share"],
+            row["always caught"]["share"],
         )
         for (condition, advice), row in rows.items()
         if condition == PLANTED
@@ -57,8 +57,8 @@ def test_only_what_came_before_the_arbiter_counts(tmp_path: Path) -> None:
         "planted: goal": (2, 0.5, 0, 0.5, 1, 0),
         "learned": (4, 0.25, 0, 0.25, 2, 0),
     }
-    assert rows["B rules", ""]["success"]["share"] == 0.5
-    assert rows["B rules", ""]["before the arbiter"] == 0
+    assert rows["B rules", ""]["success rate"]["share"] == 0.5
+    assert rows["B rules", ""]["candidates"] == 0
 
 
 def test_without_plants_there_is_no_such_table(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_no_rule_is_broken_under_a_hard_arbiter(play_once: Play) -> None:
     }.items():  # fmt: skip
         condition = f"D conflict arbitration={mode}"
         planted, learned = (rows[condition, name] for name in ("planted: rule", "learned"))
-        assert planted["before the arbiter"] > 0
+        assert planted["candidates"] > 0
         assert (planted["removed"]["share"], planted["warned"]["share"]) == (removed, warned)
-        assert planted["in the prompt"]["share"] <= 1 - removed
-        assert learned["before the arbiter"] > 0 and learned["removed"]["share"] < 0.2
+        assert planted["shown"]["share"] <= 1 - removed
+        assert learned["candidates"] > 0 and learned["removed"]["share"] < 0.2

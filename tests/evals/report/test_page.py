@@ -221,8 +221,8 @@ def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
         f"{pair}/tasks": ["A0", "B0", "A1", "B1", "A3", "B3"],  # an error leaves its task out
         "main/A baseline/won": ["A0", "A3"],
         "main/A baseline/errors": ["A2"],
-        "failures/timeout (step budget used up)/B rules": ["B0"],
-        "failures/wrong termination/A baseline": ["A1"],
+        "failures/timeout/B rules": ["B0"],
+        "failures/stopped before the goal/A baseline": ["A1"],
         "causes/model error/A baseline": ["A2"],
         "types/all/B rules": ["B0", "B1", "B2", "B3"],
     }.items():

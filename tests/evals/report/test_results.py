@@ -1,4 +1,4 @@
-"""The tables about who won, on runs whose counts are known; and what tables say of their run."""
+"""The tables of results, on runs whose counts are known; and what tables say of their run."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_square_adds_up(paper: Run) -> None:
 def test_the_square_stands_on_the_state_where_that_was_played(paper: Run, tmp_path: Path) -> None:
     """Else on the baseline, and it says so; an arm that is only called S is no state alone."""
     baseline = square_table(paper)
-    assert baseline and any("no condition S was played" in note for note in baseline.notes)
+    assert baseline and any("no condition S" in note for note in baseline.notes)
     wins = {"A": [False] * 4, "S": [True, False] * 2, "B": [True] * 3 + [False],
             "C": [True, True, False, False], "D": [True] * 4}  # fmt: skip
     run = read_run(write_run(tmp_path / "run", wins, logs=False))
@@ -153,7 +153,7 @@ def test_errors_are_left_out_and_said(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, wins, lines=lines, logs=False))
     table = main_table(run)
     first = rows(table)[0]
-    assert (first["played"], first["won"], first["errors"]) == (7, 7, 3)
+    assert (first["episodes"], first["won"], first["errors"]) == (7, 7, 3)
     assert first["success rate"]["share"] == 1.0
     notes = " ".join(table.notes)
     assert "2 of 20 episodes ended in a model error" in notes
@@ -166,7 +166,7 @@ def test_errors_are_left_out_and_said(tmp_path: Path) -> None:
 def test_an_unfinished_run_is_reported_and_says_so(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, {"A": [True] * 6, "B": [True, False]}, logs=False))
     table = main_table(run)
-    assert [row["not played"] for row in rows(table)] == [0, 4]
+    assert [row["not run"] for row in rows(table)] == [0, 4]
     assert any("not finished: 8 of 12" in note for note in table.notes)
     report = read_report(tmp_path).as_json()
     assert report["complete"] is False and (report["played"], report["planned"]) == (8, 12)
@@ -268,7 +268,7 @@ def test_every_table_takes_all_repeats_and_each_task_once(tmp_path: Path) -> Non
     report = build_report(run)
     tables = {table.id: table.as_json() for table in report.tables}
     first, second = tables["main"]["rows"]
-    assert (first["played"], first["won"], first["not played"]) == (12, 4, 0)
+    assert (first["episodes"], first["won"], first["not run"]) == (12, 4, 0)
     assert first["success rate"]["share"] == pytest.approx(1 / 3)
     assert second["success rate"]["share"] == pytest.approx(3 / 4)
     low, high = (second["success rate"][side] for side in ("low", "high"))
@@ -296,7 +296,7 @@ def test_a_repeat_that_is_missing_or_broken_leaves_its_task_in(tmp_path: Path) -
     with (tmp_path / "episodes.jsonl").open("a") as out:
         out.write(json.dumps(broken) + "\n")
     (row,) = rows(main_table(run := read_run(tmp_path)))
-    assert (row["played"], row["won"], row["errors"], row["not played"]) == (5, 2, 1, 2)
+    assert (row["episodes"], row["won"], row["errors"], row["not run"]) == (5, 2, 1, 2)
     assert row["success rate"]["share"] == pytest.approx((1 / 2 + 0) / 2)
     assert not run.complete
 
@@ -332,7 +332,7 @@ def test_an_agent_of_ones_own_that_plays_a_task_twice_has_two_episodes(tmp_path:
     run = read_run(tmp_path)
     assert run.complete and (run.planned, run.done) == (3, 3)
     (row,) = rows(main_table(run))
-    assert (row["played"], row["won"], row["not played"]) == (3, 2, 0)
+    assert (row["episodes"], row["won"], row["not run"]) == (3, 2, 0)
     assert row["success rate"]["share"] == pytest.approx((1 / 2 + 1) / 2)
 
 
@@ -380,7 +380,7 @@ def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run) -> N
         assert LABEL in table.source and "generated_unseen" in table.source
         assert all(len(row) == len(table.columns) for row in table.rows)
     console = Console(width=400, file=StringIO(), record=True)
-    print_source(console, *report.about)
+    print_source(console, *report.origin)
     print_tables(console, report.tables)
     assert console.export_text().count(BOTH) == 1 == report.as_markdown().count(BOTH)
     assert "<code>abc1234, def5678</code>" in render_page(report)
@@ -391,7 +391,7 @@ def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run) -> N
 @pytest.mark.parametrize(
     ("learned_by", "words"),
     [
-        (["sim"], "what D rules+memory remembers was learned by sim, not by openai:m."),
+        (["sim"], "the memory of D rules+memory was learned by sim, not by openai:m."),
         (["openai:m", "sim"], "learned by openai:m and sim, not by openai:m alone"),
         (["openai:m"], ""),
         ([], ""),

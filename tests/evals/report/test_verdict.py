@@ -23,39 +23,51 @@ def run_of(folder: Path, wins: dict[str, list[bool]], **changes: Any) -> Run:
     return read_run(write_run(folder, wins, **changes))
 
 
-def test_gains_that_stand_are_told_apart_from_those_that_do_not(tmp_path: Path) -> None:
+def test_significant_differences_and_others(tmp_path: Path) -> None:
     wins = {
         "A": first(4), "S": first(5), "B": first(16), "C": first(8), "D": first(30, 0),
         "D+verify": first(36, 0),
     }  # fmt: skip
-    assert verdict(run_of(tmp_path, wins)) == [
-        f"Played by {LABEL}: no evidence of what helps a model.",
-        "Whether the state adds to the baseline (S over A) is not told by 40 tasks: +2.5 points, "
-        "1:0 games, p 1.000.",
-        "Rules add 27.5 points to the state (B over S), 11:0 games, p 0.0010.",
-        "Whether memory adds to the state (C over S) is not told by 40 tasks: +7.5 points, "
-        "3:0 games, p 0.250.",
-        "Memory adds 32.5 points to rules (D over B), 14:1 games, p 0.0010.",
-        "Rules add 52.5 points to memory (D over C), 22:1 games, p < 0.0001.",
-        # Six games to none would stand alone, and not among six comparisons.
-        "D+verify is not told apart from D by 40 tasks: +15.0 points, 6:0 games, p 0.0312, but "
-        "0.0938 for 6 comparisons.",
-        "Most losses of A (36 of 36) and D+verify (5 of 5) follow a belief that is wrong.",
+    caveat, *lines = verdict(run_of(tmp_path, wins))
+    assert LABEL in caveat and "no evidence" in caveat
+    assert lines == [
+        "S vs A (state on top of the baseline): no significant difference, +2.5 points, "
+        "1:0 discordant games, p = 1.0, 40 tasks.",
+        "B vs S (rules on top of the state): significantly better, +27.5 points, "
+        "11:0 discordant games, p = 0.0010, 40 tasks.",
+        "C vs S (memory on top of the state): no significant difference, +7.5 points, "
+        "3:0 discordant games, p = 0.250, 40 tasks.",
+        "D vs B (memory on top of rules): significantly better, +32.5 points, "
+        "14:1 discordant games, p = 0.0010, 40 tasks.",
+        "D vs C (rules on top of memory): significantly better, +52.5 points, "
+        "22:1 discordant games, p < 0.0001, 40 tasks.",
+        # 6:0 would be significant alone, but not among six comparisons.
+        "D+verify vs D: no significant difference, +15.0 points, 6:0 discordant games, "
+        "p = 0.0312 (0.0938 after Holm's correction for 6 comparisons), 40 tasks.",
+        "Main cause of losses of A (36 of 36) and D+verify (5 of 5): belief error.",
     ]
 
 
 def test_losses_a_baseline_without_state_and_what_is_missing(tmp_path: Path) -> None:
-    """The order of the arms does not matter; a model is named by nothing."""
+    """The order of the arms does not matter; a language model needs no caveat."""
     wins = {"D": first(2), "B": first(30)[:39], "A": first(10)}
-    real = {name: {**own, "model": "openai:m"} for name, own in contexts(*wins).items()}
+    real = {name: {**values, "model": "openai:m"} for name, values in contexts(*wins).items()}
     broken = {("A", 39): {"failure_mode": "model_error", "error": "401"}}
     lines = verdict(run_of(tmp_path, wins, conditions=real, lines=broken, logs=False))
-    assert lines == [
-        "This run is not finished: 119 of 120 episodes are there.",
-        "Left out of all that follows: 1 of 119 episodes, for errors.",
-        "Memory takes 71.8 points from rules (D over B), 0:28 games, p < 0.0001.",
-        "Rules add 51.3 points to the baseline, state included (B over A), 20:0 games, p < 0.0001.",
+    unfinished, errors, *compared = lines
+    assert "119 of 120" in unfinished and "1 of 119" in errors
+    assert compared == [
+        "D vs B (memory on top of rules): significantly worse, -71.8 points, "
+        "0:28 discordant games, p < 0.0001, 39 tasks.",
+        "B vs A (rules and state on top of the baseline): significantly better, +51.3 points, "
+        "20:0 discordant games, p < 0.0001, 39 tasks.",
     ]
+
+
+def test_arms_that_won_the_same_tasks_have_no_discordant_games(tmp_path: Path) -> None:
+    run = run_of(tmp_path, {"B": first(30), "D": first(30)}, logs=False)
+    line = "D vs B (memory on top of rules): no significant difference, +0.0 points, p = 1.0"
+    assert f"{line}, 40 tasks." in verdict(run)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +87,18 @@ def test_each_arm_is_compared_with_its_nearest(
     run = run_of(tmp_path, {name: first(9) for name in labels}, logs=False)
     assert [(c.first, c.second) for c in comparisons(run)] == pairs
     if not pairs:
-        assert "D rules+memory, success rate: 22.5% 9/40 [12.3, 37.5]." in verdict(run)
+        assert "D rules+memory: success rate 22.5% 9/40 [12.3, 37.5]." in verdict(run)
 
 
 def test_scores_have_their_own_test(tmp_path: Path) -> None:
     wins = {"B": first(0), "D": first(0)}
     scores = {("D", number): {"score": 40.0 + number} for number in range(TASKS)}
     run = run_of(tmp_path, wins, env="scienceworld", lines=scores, logs=False)
-    assert "Memory adds 59.5 points of score to rules (D over B), p < 0.0001." in verdict(run)
+    line = "D vs B (memory on top of rules): significantly better, +59.5 points of score"
+    assert f"{line}, p < 0.0001, 40 tasks." in verdict(run)
 
 
-def test_code_of_ones_own_is_one_change(tmp_path: Path) -> None:
+def test_custom_code_is_one_change(tmp_path: Path) -> None:
     """However many stages it swaps, it is compared with the arm that it varies."""
     conditions = contexts("A", "D") | {"mine": contexts("D")["D"]}
     code = {"path": "own:stages", "hash": "1" * 12}

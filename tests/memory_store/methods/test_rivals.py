@@ -207,7 +207,7 @@ async def test_a_workflow_is_said_once_in_the_form_asked_for(
     learned = await AWM.learn([record(goal, task=goal) for goal in goals], None)
     file = frozen(AWM, learned, tmp_path)
     query = request("put a clean egg in shelf.", memory_file=file, memory_form=form)
-    query.now.belief["last_seen"].update(seen)
+    query.moment.belief["last_seen"].update(seen)
     recalls = AWM.recall(query)
     empty = [r for r in surviving(recalls) if r["entry"]["state_signature"] == "holding=none"]
     assert {r["reason"] for r in recalls if r["dropped_by"] == "duplicate"} >= {
@@ -218,7 +218,7 @@ async def test_a_workflow_is_said_once_in_the_form_asked_for(
     # One of other tasks alone says so.
     fill = partial(render, ENV.prompts)
     assert f"WORKFLOW: {steps[0]}\n    {steps[1]}" in AWM.render(empty, fill)
-    query.now.goal["type"] = "look_at_obj_in_light"
+    query.moment.goal["type"] = "look_at_obj_in_light"
     types = ", ".join(sorted(ENV.parse_goal(goal)["type"] for goal in goals))
     assert f"WORKFLOW for {types}: {steps[0]}\n" in AWM.render(surviving(AWM.recall(query)), fill)
     judged = {"roles": "take egg from object's place", "recorded": "take egg 1 from desk 1"}
@@ -229,7 +229,7 @@ def test_what_nobody_plays_is_said_in_words() -> None:
     text = (
         "{object} {the object} {destination} {destination's place} {a toaster} {place} {a fridge}"
     )
-    now = request("put a hot mug in cabinet.").now
+    now = request("put a hot mug in cabinet.").moment
     words = "the mug mug cabinet 1 the cabinet's place a toaster the place fridge 1"
     assert with_names(text, now) == words
     assert with_names("Put the {object} in a {destination}.", now) == "Put the mug in cabinet 1."

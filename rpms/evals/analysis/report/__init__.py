@@ -1,4 +1,4 @@
-"""The report of a run: every table, as Markdown, JSON and one self-contained page."""
+"""The report of a run: its verdict and tables, as Markdown, JSON, LaTeX, CSV and one HTML page."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     trial_table, failure_table, cause_table, step_table, recall_outcome_table, conflict_table,
     guard_table, token_table,
 )  # fmt: skip
-"""A question each, in reading order; None where a run has nothing to say to it."""
+"""In reading order; a function returns None if the run has no data for its table."""
 
 BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
-"""Of each question the table that answers it best, if there is one; the verdict has the pairs."""
+"""The brief report has the first available table of each group; the verdict covers the pairs."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ class Report:
 
     @cached_property
     def verdict(self) -> list[str]:
-        """What the run says, in a few sentences."""
+        """The main results in a few sentences."""
         return verdict(self.run)
 
     def as_json(self) -> dict[str, Any]:
-        """One object for programs: what was run, and every table by its id."""
+        """One object for programs: the run's description, and every table by its id."""
         manifest = self.run.manifest
-        about = ("env", "split", "model", "model_label", "created", "finished")
+        fields = ("env", "split", "model", "model_label", "created", "finished")
         return {
             "format": 1,
             "source": source_of(self.run),
             "protocol": protocol_card(manifest),
             "commit": manifest.commits,
-            **{name: getattr(manifest, name) for name in about},
+            **{name: getattr(manifest, name) for name in fields},
             "complete": self.run.complete,
             "verdict": self.verdict,
             "planned": self.run.planned,
@@ -80,49 +80,47 @@ class Report:
 
     def as_markdown(self) -> str:
         """Source, protocol and verdict once, then the tables."""
-        head = [f"# {heading(self.run)}", *sources(*self.about)]
+        head = [f"# {heading(self.run)}", *sources(*self.origin)]
         head.append("\n".join(f"- {markdown_text(line)}" for line in self.verdict))
         parts = ["\n\n".join(head) + "\n", *(table.as_markdown(False) for table in self.tables)]
         return "\n".join(parts)
 
     def as_latex(self) -> str:
-        """A booktabs table for each; source, protocol and verdict as comments."""
-        head = latex_comment(*self.about, *self.verdict)
+        """One booktabs table each; source, protocol and verdict are comments."""
+        head = latex_comment(*self.origin, *self.verdict)
         return "\n".join([head, *(table.as_latex(False) for table in self.tables)])
 
     def as_csv(self) -> str:
-        """The table alone; where there are more, each below a line with its name."""
+        """A single table alone; several tables each below a line with the table's name."""
         if len(self.tables) == 1:
             return self.tables[0].as_csv()
         return "\n".join(f"# {table.id}: {table.title}\n{table.as_csv()}" for table in self.tables)
 
     @property
-    def about(self) -> tuple[str, str]:
+    def origin(self) -> tuple[str, str]:
         """Source and protocol of all tables."""
         return source_of(self.run), protocol_of(self.run.manifest)
 
     def only(self, names: Iterable[str]) -> Report:
-        """The report with some tables alone, by their ids and in this order."""
-        known = {table.id: table for table in self.tables}
+        """The report with these tables only, given by id, in this order."""
+        tables = {table.id: table for table in self.tables}
         for name in names:
-            if name not in known:
-                raise RpmsError(f"this run has no table '{name}'; {offer(name, known)}")
-        return replace(self, tables=[known[name] for name in dict.fromkeys(names)])
+            if name not in tables:
+                raise RpmsError(f"this run has no table '{name}'; {offer(name, tables)}")
+        return replace(self, tables=[tables[name] for name in dict.fromkeys(names)])
 
     def brief(self) -> Report:
-        """The report with the three tables that answer most: who won, by what, and why not."""
-        known = {table.id for table in self.tables}
-        choices = (next((name for name in names if name in known), "") for names in BRIEF)
+        """The report with its three main tables: results, their breakdown, and causes of losses."""
+        available = {table.id for table in self.tables}
+        choices = (next((name for name in names if name in available), "") for names in BRIEF)
         return self.only(list(filter(None, choices)))
 
 
 def heading(run: Run) -> str:
-    """What the report is about, in one line."""
     return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
 
 
 def build_report(run: Run) -> Report:
-    """Every table the run has data for."""
     protocol, tables = protocol_of(run.manifest), list[Table]()
     for answer in (make(run) for make in TABLES):
         tables += [answer] if isinstance(answer, Table) else answer or ()
@@ -132,9 +130,10 @@ def build_report(run: Run) -> Report:
 def report(folders: str | Path | Iterable[str | Path]) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
-    Runs of the same tasks can be put together: labels then say what differs between them.
+    Several run folders of the same tasks are joined; the labels then name the settings in which
+    the runs differ.
     """
     return build_report(read_joined(as_folders(folders)))
 
 
-read_report = report  # modules that have a report of their own call it so
+read_report = report  # for modules in which ``report`` is a variable

@@ -1,8 +1,8 @@
-"""The run as one HTML file: the answer first, then every episode step by step.
+"""The report page: one HTML file with the verdict, the tables and every episode step by step.
 
-Nothing is fetched: style and scripts are inlined, and each episode's step log stays gzipped
-inside the page until it is opened. Observations and replies are foreign text, so the page
-escapes all of it, and its content policy runs no script but ours.
+The page loads nothing: style and scripts are inlined, and each episode's step log stays gzipped
+inside the page until it is opened. Observations and replies are untrusted text, so the page
+escapes them, and its content security policy runs no other script.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.measures import groups, metric_of
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.plots import conditions_plot
-from rpms.evals.analysis.report.source import names, settings_of, short_type, source_of
+from rpms.evals.analysis.report.source import settings_of, short_type, source_of
 from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.analysis.tables import Cell, Table
 from rpms.evals.records.checksums import rules_hash
@@ -35,6 +35,7 @@ from rpms.evals.records.schema import Episode, JobKey
 from rpms.prompts.examples import NEW_TASK
 from rpms.rules.schema import HERE_BLANKS
 from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special, write_whole
 from rpms.vocabulary.glossary import explanations
@@ -60,20 +61,20 @@ _jinja = Environment(
 
 
 def written(moment: str) -> str:
-    """A time as people write it; empty where nobody noted it."""
+    """``6 Nov 2026, 13:08 UTC``; empty if no time was recorded."""
     if not moment:
         return ""
-    when = datetime.fromisoformat(moment)
-    return f"{when.day} {when:%b %Y, %H:%M} {when.tzname() or ''}".rstrip()
+    time = datetime.fromisoformat(moment)
+    return f"{time.day} {time:%b %Y, %H:%M} {time.tzname() or ''}".rstrip()
 
 
 _jinja.filters |= {"written": written, "quantity": quantity, "explained": _explained}
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:
-    """Write report.md, report.json and the page; returns where.
+    """Write report.md, report.json and the page, and return the files.
 
-    Of runs that were put together just the page, and where it was asked for: no folder is theirs.
+    Joined runs have no folder of their own, so only the page is written, and only to ``html``.
     """
     folder, texts = report.run.folder, dict[Path, str]()
     if not report.run.parts:
@@ -84,12 +85,12 @@ def write_report(report: Report, html: Path | None = None) -> list[Path]:
         refuse_special(html)
         texts[html] = render_page(report)
     for file, text in texts.items():
-        write_whole(file, text)  # an open page is never half a page
+        write_whole(file, text)  # a reader never sees half a page
     return list(texts)
 
 
 def render_page(report: Report, served: bool = False) -> str:
-    """The whole page as text; one that ``rpms view`` serves leads to the list of runs."""
+    """The page as text; a page that ``rpms view`` serves links to the list of runs."""
     run = report.run
     return _rendered(
         "report.html.j2",
@@ -112,12 +113,12 @@ def render_page(report: Report, served: bool = False) -> str:
 
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The page that lists the runs which are served."""
+    """The page that lists the served runs."""
     return _rendered("index.html.j2", (), runs=runs)
 
 
 def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
-    """A page with its style, and its scripts as one that leaves nothing in the global names."""
+    """A page with its style and its scripts, which are joined into one without global names."""
     style = (HERE / "report.css").read_text(encoding="utf-8")
     parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
     script = "'use strict';\n(() => {\n" + "\n".join(parts) + "\n})();\n"
@@ -131,12 +132,12 @@ def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
 
 
 def page_data(report: Report) -> dict[str, Any]:
-    """What the list and the viewer need at once; steps come from the logs when asked for."""
+    """The data of the list and of the page's filters; the steps stay in the embedded logs."""
     run = report.run
     types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
     return {
         "scored": metric_of(run.manifest.env) == "score",
-        "conditions": [[label, names(label)] for label in run.conditions],
+        "conditions": [[label, condition_title(label)] for label in run.conditions],
         "types": [[kind, short_type(run, kind)] for kind in types],
         "episodes": [_row(run, e) for e in run.episodes.values()],
         "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
@@ -147,17 +148,17 @@ def page_data(report: Report) -> dict[str, Any]:
 
 
 def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
-    """The address of the list with just these episodes; empty where nothing is behind a cell."""
+    """The address of the list of a cell's episodes; empty for a cell without episodes."""
     if not row[column].behind:
         return ""
     return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
 
 
 def sets_of(tables: Iterable[Table], numbers: Mapping[JobKey, int]) -> dict[str, dict[str, Any]]:
-    """The episodes behind each figure: by name what it is, and their numbers on the page.
+    """The episodes behind each figure: by the set's name its title and the episodes' numbers.
 
-    A set is named by its table, row and column, so that an address still means the same cell after
-    more episodes have ended.
+    A set is named by its table, row and column, so that a link still leads to the same cell after
+    more episodes have finished.
     """
     return {
         _name(table, row, column): {
@@ -180,9 +181,9 @@ def _name(table: Table, row: Sequence[Cell], column: int) -> str:
 
 
 def run_rules(run: Run) -> dict[str, str]:
-    """Every rule that a condition had, by its id; one that they word differently in each wording.
+    """The text of every rule of any condition, by its id; a rule with several texts has them all.
 
-    Which rules were shown is in the logs, so what a condition leaves out need not be told here.
+    The logs record which rules were shown, so rules that a condition leaves out are included.
     """
     env, folders = run.manifest.env, defaultdict[str, list[str]](list)
     for label, context in run.manifest.conditions.items():
@@ -196,7 +197,7 @@ def run_rules(run: Run) -> dict[str, str]:
 
 
 def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
-    """Every rule of a manual by its id; empty for a world or a folder that is not here."""
+    """Every rule of a manual by its id; empty if the environment or the folder is missing."""
     try:
         manual = load_manual(env, rules_dir)
     except RpmsError:
@@ -205,7 +206,7 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
         place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
         for place in manual.domain.likely_places
     }
-    # What they name differs from home to home; the prompt has it.
+    # Their blanks are filled with names of the scene, which the prompt shows.
     blanks = {name: f"<{name}>" for name in HERE_BLANKS}
     texts |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
     for rule in (rule for _, rules in manual.tiers for rule in rules):
@@ -218,13 +219,13 @@ def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
 
 
 def rules_changed(run: Run) -> bool:
-    """Whether the manual at hand, or that of an arm, is another one than the run was made with."""
+    """True if the current manual, or that of an arm, differs from the one of the run."""
     hashes = run.manifest.hashes
     for label, digest in {"": hashes.rules, **hashes.rules_of}.items():
         context = run.manifest.conditions.get(label, {})
-        own = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
+        settings = (str(context.get(name) or "") for name in ("rules_dir", "without_rules"))
         try:
-            if digest and digest != rules_hash(run.manifest.env, *own):
+            if digest and digest != rules_hash(run.manifest.env, *settings):
                 return True
         except RpmsError:  # the folder is gone, or no longer a manual
             return True
@@ -236,7 +237,7 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
     cause = analysis.cause or Cause("", 0, "")
     return {
         "c": episode.condition,
-        "task": _named(episode),
+        "task": _task_name(episode),
         "n": episode.index,
         "type": episode.type,
         "goal": episode.goal,
@@ -257,22 +258,22 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
     }
 
 
-def _named(episode: Episode) -> str:
-    """The task, and which repeat and trial of it, where there are several."""
-    often = (("repeat", episode.repeat), ("trial", episode.trial))
-    which = ", ".join(f"{name} {number}" for name, number in often if number > 1)
-    return f"{episode.task} ({which})" if which else episode.task
+def _task_name(episode: Episode) -> str:
+    """The task, with the numbers of repeat and trial above 1."""
+    counters = (("repeat", episode.repeat), ("trial", episode.trial))
+    suffix = ", ".join(f"{name} {number}" for name, number in counters if number > 1)
+    return f"{episode.task} ({suffix})" if suffix else episode.task
 
 
 def _log(run: Run, episode: Episode) -> str:
-    """The gzipped log as text; empty where it is missing or damaged."""
+    """The gzipped log as text; empty if it is missing or damaged."""
     if not analysis_of(run, episode).logged:
         return ""
     return base64.b64encode(run.log_file(episode).read_bytes()).decode("ascii")
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

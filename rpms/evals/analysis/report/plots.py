@@ -1,7 +1,7 @@
-"""The plot of the report: each condition's figure on its interval.
+"""The plot of the report: the primary figure of each condition, with its interval.
 
-A row is a name, a scale and a value side by side, so that it fits any screen and no words lie on
-a dot. Colours are classes, so that they follow the page's theme.
+A row has a name, a scale and a value side by side, so that it fits any screen and no text covers
+a dot. Colours are CSS classes, so that they follow the page's theme.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rpms.evals.analysis.measures import Interval, metric_of, rate, task_mean
-from rpms.evals.analysis.report.source import names
 from rpms.evals.records.run_folder import Run
+from rpms.vocabulary.context import condition_title
 
 ROW, TICKS = 30, 22
 MIDDLE = ROW / 2
@@ -21,18 +21,20 @@ def conditions_plot(run: Run) -> Markup:
     """One row per condition: the primary figure, on a scale of 0 to 100, and its interval."""
     scored = metric_of(run.manifest.env) == "score"
     unit = "" if scored else "%"
-    rows = [_row(names(name), _figure(run, name, scored), unit) for name in run.conditions]
+    rows = [
+        _row(condition_title(name), _figure(run, name, scored), unit) for name in run.conditions
+    ]
     tick = Markup('<text x="{0}%" y="16" text-anchor="middle">{0}{1}</text>')
     ticks = [tick.format(value, unit) for value in SCALE]
-    what = "Mean floored score" if scored else "Success rate"
+    title = "Mean floored score" if scored else "Success rate"
     return Markup(
         '<div class="plot" role="img" aria-label="{} by condition, with 95% intervals">{}'
         "<span></span>{}<span></span></div>"
-    ).format(what, Markup("").join(rows), _scale(TICKS, ticks))
+    ).format(title, Markup("").join(rows), _scale(TICKS, ticks))
 
 
 def _figure(run: Run, condition: str, scored: bool) -> tuple[float, Interval | None] | None:
-    """On a scale of 0 to 100; None where nothing was played."""
+    """The figure on a scale of 0 to 100; None for a condition without decided episodes."""
     judged = run.judged(condition)
     if not judged:
         return None
@@ -63,6 +65,5 @@ def _scale(height: int, marks: list[Markup]) -> Markup:
 
 
 def _line(start: float, y1: float, end: float, y2: float, kind: str) -> Markup:
-    """From one figure to another."""
     line = Markup('<line x1="{:.1f}%" y1="{}" x2="{:.1f}%" y2="{}" class="{}"/>')
     return line.format(start, y1, end, y2, kind)

@@ -1,7 +1,7 @@
-"""The tables about who won: main, by type, every pair, rules x memory, repeats, trials.
+"""The tables of results: main, by type, by task, pairwise, rules x memory, repeats, trials.
 
-pass^k is the chance that k independent repeats of a task all succeed, estimated without bias from
-the n that were played: C(wins, k) / C(n, k), averaged over tasks.
+pass^k is the probability that k independent repeats of a task all succeed. Its unbiased estimate
+from n repeats is C(wins, k) / C(n, k), averaged over tasks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rpms.evals.analysis.measures import (
     task_mean,
     wins_of,
 )
-from rpms.evals.analysis.report.source import borrowed_memory, names, short_type, source_of
+from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import (
     NONE,
@@ -54,53 +54,56 @@ from rpms.evals.analysis.tables import (
 from rpms.evals.records.conditions import effective
 from rpms.evals.records.run_folder import EPISODES, Run
 from rpms.evals.records.schema import Episode
+from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.output import quantity, with_article
 
 GROUNDS = {
-    "S": "Rules off and memory off is S, the state alone, which B, C and D show too: the gains are "
-    "those of rules and memory.",
-    "A": "Rules off and memory off is A, since no condition S was played: A lacks the state that "
-    "B, C and D show, and part of each gain over A may be the state's.",
+    "S": "Without rules and memory the condition is S, the state alone. B, C and D show the state "
+    "too, so the gains are those of rules and memory.",
+    "A": "Without rules and memory the condition is A, because this run has no condition S. A "
+    "lacks the state that B, C and D show, so part of each gain over A may be due to the state.",
 }
-"""What rules and memory stand on, the better one first, and what that means for the gains."""
-FIGURES = {"success": "Success rate, won/played", "score": "Mean floored score"}
+"""The reference condition of the square, the better one first, and its meaning for the gains."""
+FIGURES = {
+    "success": "Success rate, won/decided episodes and 95% interval",
+    "score": "Mean floored score and 95% interval",
+}
 
 
 def main_table(run: Run) -> Table:
-    """One row per condition: the primary figure, the gain over the baseline, what is missing."""
+    """One row per condition: the primary figure, the gain over the first condition, errors."""
     metric = metric_of(run.manifest.env)
     first = run.conditions[0]
     scored = ["score (floored)", "score (raw)"] if metric == "score" else []
-    columns = ["condition", "played", *scored, "won", "success rate", f"gain over {first}"]
+    columns = ["condition", "episodes", *scored, "won", "success rate", f"gain over {first}"]
     rows = [[*_main_row(run, name, metric)] for name in run.conditions]
     notes = [
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
-        "Where all tasks agree there is nothing to resample and no interval. Gains are over the "
+        "If all tasks have the same value, there is no bootstrap interval. Gains are over the "
         f"tasks that the condition and {first} both finished.",
-        *_counting(run),
+        *_repeat_note(run),
         *borrowed_memory(run),
         *_missing(run),
     ]
     return Table(
-        "main", "Results by condition", source_of(run), [*columns, "errors", "not played"], rows,
+        "main", "Results by condition", source_of(run), [*columns, "errors", "not run"], rows,
         notes=notes,
     )  # fmt: skip
 
 
-def _counting(run: Run) -> Iterator[str]:
-    """How repeats are counted, where there are several."""
+def _repeat_note(run: Run) -> Iterator[str]:
     if run.repeats > 1:
         yield (
             f"Up to {run.repeats} repeats of a task: in every rate, score, gain and test each task "
             "counts once, with the mean over its repeats that ended without an error. Intervals "
-            "are over tasks (of a rate by bootstrap, unless each task was won always or never). "
-            "Counts, such as 'played' and 'won', are of episodes."
+            "are over tasks (bootstrap, but Wilson for rates if each task was won always or "
+            "never). The columns 'episodes' and 'won' count episodes."
         )
 
 
 def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
-    judged, played = run.judged(name), run.played(name)
-    yield label(names(name))
+    judged, episodes = run.judged(name), run.played(name)
+    yield label(condition_title(name))
     yield counted(judged)
     if metric == "score":
         for score in (task_mean(judged, lambda e: e.floored), task_mean(judged, lambda e: e.score)):
@@ -113,7 +116,7 @@ def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
     else:
         versus = pair(run.judged(run.conditions[0]), judged, metric)
         yield gain(versus.difference, versus.interval, metric)
-    yield counted([e for e in played if e.is_error])
+    yield counted([e for e in episodes if e.is_error])
     yield count(run.unplayed(name))
 
 
@@ -129,52 +132,57 @@ def run_table(run: Run) -> Table | None:
     if not run.parts:
         return None
     metric, models = metric_of(run.manifest.env), [p.manifest.model_label for p in run.parts]
-    labels = {home: label for label, home in run.homes.items()}
-    arms = list(dict.fromkeys(own for _, own in labels))
+    labels = {origin: label for label, origin in run.origins.items()}
+    arms = list(dict.fromkeys(arm for _, arm in labels))
     rows = []
     for (name, part), model in zip(named_parts(run), models, strict=True):
-        sides = [labels.get((part.folder, own)) for own in arms]
+        sides = [labels.get((part.folder, arm)) for arm in arms]
         figures = [figure(run.judged(side), metric) if side else Cell(NONE) for side in sides]
         rows.append([label(model if models.count(model) == 1 else name), *figures])
     return Table(
-        "runs", "Runs x conditions", source_of(run), ["", *map(names, arms)], rows,
-        notes=[f"{FIGURES[metric]}, and its 95% interval, over the tasks that all runs have."],
+        "runs", "Runs x conditions", source_of(run), ["", *map(condition_title, arms)], rows,
+        notes=[f"{FIGURES[metric]}, over the tasks that all runs share."],
     )  # fmt: skip
 
 
 def _missing(run: Run) -> Iterator[str]:
-    """What the figures leave out, in words."""
+    """Notes on episodes that the figures leave out."""
     errors = [e for name in run.conditions for e in run.played(name) if e.is_error]
     for mode in sorted({e.failure_mode or "" for e in errors}):
         n = sum(e.failure_mode == mode for e in errors)
         yield (
             f"{n} of {quantity(run.done, 'episode')} ended in "
-            f"{with_article(mode.replace('_', ' '))}: left out of every rate and pair, counted "
-            "under errors."
+            f"{with_article(mode.replace('_', ' '))}. They are left out of every rate and pair "
+            "and counted in the column 'errors'."
         )
     if not run.complete:
-        yield f"{unfinished(run)} Trust the pairs rather than the rates: tasks may differ so far."
+        yield (
+            f"{unfinished(run)} Until then the conditions may have different tasks: prefer the "
+            "pairwise comparisons to the rates."
+        )
     for name, part in named_parts(run):
         file = Path(name, EPISODES)
         if part.torn:
-            yield f"The last line of {file} was torn by a kill and is passed over."
+            yield f"The last line of {file} is incomplete (the run was killed) and is ignored."
         if part.damaged:
             lines = f"{quantity(len(part.damaged), 'damaged line')} of {file}"
             first = f"the first is line {part.damaged[0]}"
-            yield f"Left out: {lines} ({first}); 'rpms eval' plays such episodes again."
+            yield f"Left out: {lines} ({first}); 'rpms eval' runs such episodes again."
     if unread := len(run.episodes) - len(analyses(run, run.episodes.values())):
         logs = quantity(unread, "step log")
-        yield f"Missing or damaged: {logs}. Such an episode counts, but no figure of its steps."
+        yield (
+            f"Missing or damaged: {logs}. Such an episode counts in rates and pairs, but not in "
+            "figures about steps."
+        )
 
 
 def unfinished(run: Run) -> str:
-    """How much of a run is not there yet."""
     which = "These runs are" if run.parts else "This run is"
-    return f"{which} not finished: {run.done} of {run.planned} episodes are there."
+    return f"{which} not finished: {run.done} of {run.planned} episodes are done."
 
 
 def type_table(run: Run) -> Table:
-    """Goal types (or families) down, conditions across."""
+    """One row per goal type or family, one column per condition."""
     title = (
         "Results by family" if metric_of(run.manifest.env) == "score" else "Results by goal type"
     )
@@ -183,13 +191,13 @@ def type_table(run: Run) -> Table:
 
 
 def task_table(run: Run) -> Table | None:
-    """The same by what comes before the number in a task's name: ``boil`` for ``boil/21``.
+    """One row per prefix of the task ids: ``boil`` for ``boil/21``.
 
-    None where that names neither tasks of a benchmark nor the goal types, some told apart.
+    None if the prefixes are neither tasks of a benchmark nor a refinement of the goal types.
     """
     kinds = {task.id.rpartition("/")[0] for task in run.manifest.tasks}
-    named = metric_of(run.manifest.env) == "score" or bool(kinds & {*groups(run)})
-    if not named or not all(kinds):
+    meaningful = metric_of(run.manifest.env) == "score" or bool(kinds & {*groups(run)})
+    if not meaningful or not all(kinds):
         return None
     words = {kind: re.sub("[-_]", " ", kind) for kind in sorted(kinds)}
     return _grouped(run, "tasks", "Results by task", words, lambda e: e.task.rpartition("/")[0])
@@ -209,13 +217,13 @@ def _grouped(
     ]
     rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
     return Table(
-        name, title, source_of(run), ["", *map(names, run.conditions)], rows,
-        notes=[f"{FIGURES[metric]}, and its 95% interval."], total=True,
+        name, title, source_of(run), ["", *map(condition_title, run.conditions)], rows,
+        notes=[f"{FIGURES[metric]}."], total=True,
     )  # fmt: skip
 
 
 def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
-    """The primary figure of some episodes, with its interval."""
+    """The primary figure of the episodes, with its interval."""
     if metric == "score":
         score = task_mean(episodes, lambda e: e.floored)
         return linked(number(score.value, ".1f", score.interval), episodes)
@@ -226,7 +234,7 @@ def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
 
 
 def pair_table(run: Run) -> Table | None:
-    """Every pair of conditions, task by task; None where there is only one."""
+    """Every pair of conditions, task by task; None for a single condition."""
     if len(run.conditions) < 2:
         return None
     metric = metric_of(run.manifest.env)
@@ -239,7 +247,7 @@ def pair_table(run: Run) -> Table | None:
         firsts, seconds = by_task(run.judged(a)), by_task(run.judged(b))
         both = [(firsts[task], seconds[task]) for task in shared_tasks(firsts, seconds)]
         tasks = linked(count(paired.n), [e for sides in both for side in sides for e in side])
-        row = [label(names(a)), label(names(b)), tasks]
+        row = [label(condition_title(a)), label(condition_title(b)), tasks]
         row.append(gain(paired.difference, paired.interval, metric))
         if metric == "score":
             row += [p_value(paired.p_score), p_value(ranked)]
@@ -254,12 +262,12 @@ def pair_table(run: Run) -> Table | None:
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
         "columns correct for the number of pairs in this table.",
-        "Differ in: settings, and code of one's own by import path. Memory, manual and code of the "
-        "same path are told apart by checksum. state_block is the goal and the state in the "
-        "prompt, which rules and memory bring along.",
+        "'differ in' lists settings, and custom code by import path. Memory files, manuals and "
+        "code of the same path are compared by checksum. state_block is the goal and the state in "
+        "the prompt, which rules and memory always show.",
     ]
     return Table(
-        "pairs", "Every pair of conditions", source_of(run), columns, rows, notes=notes, labels=2
+        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2
     )
 
 
@@ -271,21 +279,24 @@ TESTS = {
 
 
 def win_test(repeats: int) -> tuple[str, list[str]]:
-    """The test of wins by name, and the columns that count the tasks in which sides differ."""
+    """The name of the test of wins, and the columns that count discordant tasks."""
     if repeats == 1:
         return "McNemar", ["only first won", "only second won"]
     return "permutation", ["first won more often", "second won more often"]
 
 
 def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cell:
-    """The tasks that the first of two sides won more often than the second."""
+    """How many tasks the first of two sides won more often than the second."""
     better = [first for first, second in sides if wins_of(first) > wins_of(second)]
     won = [episode for repeats in better for episode in repeats if episode.success]
     return linked(count(len(better)), won)
 
 
 def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:
-    """Ground, B, C and D: as such, or the only four of these letters with the same changes."""
+    """The labels of ground, B, C and D: just these letters, or the only arms that begin so.
+
+    Arms with more in their label must not differ in other settings.
+    """
     square = [ground, "B", "C", "D"]
     if set(square) <= set(among):
         corners = square
@@ -293,27 +304,27 @@ def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:
         labels_of = ([n for n in among if re.split(r"[ +]", n)[0] == letter] for letter in square)
         corners = [labels[0] for labels in labels_of if len(labels) == 1]
     settings = [effective(run.manifest.conditions[name]) for name in corners]
-    # People may call an arm S as they like.
+    # A plan may call any arm S.
     if len(corners) < len(square) or settings[0].get("state_block", False) != (ground == "S"):
         return []
-    names_ = {name for each in settings for name in each} - {"rules", "memory", "state_block"}
-    alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names_)
+    names = {name for each in settings for name in each} - {"rules", "memory", "state_block"}
+    alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names)
     return corners if corners == square or alike else []
 
 
 def square_tables(run: Run) -> Iterator[Table]:
-    """Rules x memory; of runs that were put together for each that has it, if not for all."""
+    """Rules x memory over all arms; of joined runs one table for each run if that is impossible."""
     if table := square_table(run):
         yield table
         return
     for place, (name, part) in enumerate(named_parts(run), start=1):
-        arms = [label for label, (folder, _) in run.homes.items() if folder == part.folder]
+        arms = [label for label, (folder, _) in run.origins.items() if folder == part.folder]
         if arms and (table := square_table(run, arms)):
             yield replace(table, id=f"square-{place}", title=f"{table.title}: {name}")
 
 
 def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
-    """Rules x memory with the interaction term; None unless B, C, D and what they stand on are."""
+    """Rules x memory with the interaction; None unless B, C, D and S or A are among the arms."""
     arms = among or run.conditions
     squares = {ground: corners for ground in GROUNDS if (corners := square_of(run, ground, arms))}
     if not squares:
@@ -341,9 +352,9 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
     unit = "points of score" if metric == "score" else "percentage points"
     notes = [
         f"Over the {quantity(len(tasks), 'task')} that all four conditions finished. The last cell "
-        f"is the interaction (D - {ground}) - (B - {ground}) - (C - {ground}): above 0, rules and "
-        "memory together give more than the sum of each alone. Gains in "
-        f"{unit}; intervals by paired bootstrap over tasks.",
+        f"is the interaction (D - {ground}) - (B - {ground}) - (C - {ground}). If it is above 0, "
+        "rules and memory together gain more than the sum of their separate gains. Gains are in "
+        f"{unit}; intervals are paired bootstraps over tasks.",
         GROUNDS[ground],
     ]
     if corners != [ground, *"BCD"]:
@@ -355,13 +366,12 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
 
 
 def outcomes(run: Run, condition: str) -> list[list[bool]]:
-    """By task, how its repeats ended; a task counts once all of them are there without an error."""
+    """The successes of each task's repeats; tasks with a missing repeat or an error are omitted."""
     ends_of = by_task(run.judged(condition)).values()
     return [[e.success for e in ends] for ends in ends_of if len(ends) == run.repeats]
 
 
 def pass_hat(tasks: Sequence[Sequence[bool]], k: int) -> float | None:
-    """pass^k over tasks; None without any."""
     if not tasks:
         return None
     return fmean(comb(sum(ends), k) / comb(len(ends), k) for ends in tasks)
@@ -373,7 +383,6 @@ def flip_rate(tasks: Sequence[Sequence[bool]]) -> float | None:
 
 
 def repeat_table(run: Run) -> Table | None:
-    """One row per arm: success over all repeats, pass^k and flips."""
     if run.repeats < 2:
         return None
     powers = sorted({1, 2, run.repeats})
@@ -381,29 +390,30 @@ def repeat_table(run: Run) -> Table | None:
     for name in run.conditions:
         tasks = outcomes(run, name)
         rows.append([
-            label(names(name)), count(len(tasks)),
+            label(condition_title(name)), count(len(tasks)),
             *(percent(pass_hat(tasks, k)) for k in powers),
             percent(flip_rate(tasks)),
         ])  # fmt: skip
     columns = ["condition", "tasks", *(f"pass^{k}" for k in powers), "flip rate"]
     return Table(
         "repeats", f"{run.repeats} repeats", source_of(run), columns, rows,
-        notes=["pass^k: all of k repeats of a task succeed. Flip rate: tasks both won and lost. "
-               "Tasks of which a repeat is missing or ended in an error are left out here."],
+        notes=["pass^k is the probability that k repeats of a task all succeed. The flip rate is "
+               "the share of tasks that were both won and lost. Tasks with a missing repeat or an "
+               "error are left out of this table."],
     )  # fmt: skip
 
 
 def trial_table(run: Run) -> Table | None:
-    """One row per arm: how many tasks are won by the first trial, the second, and so on."""
+    """One row per arm: the share of tasks won by the first trial, by the second, and so on."""
     if run.trials < 2:
         return None
-    rows = [[label(names(name)), *_won_by(run, name)] for name in run.conditions]
+    rows = [[label(condition_title(name)), *_won_by(run, name)] for name in run.conditions]
     columns = ["condition", "tasks", *(f"by trial {n}" for n in range(1, run.trials + 1))]
     return Table(
         "trials", f"Up to {run.trials} trials of a task", source_of(run), columns, rows,
-        notes=["A task is tried again until it is won; what memory carries from trial to trial is "
-               "in the step logs. The other tables take each task's last trial: such figures "
-               "are not comparable with those of a single try."],
+        notes=["A task is tried again until it is won. The step logs show the cross-trial memory. "
+               "The other tables use the last trial of each task, so their figures are not "
+               "comparable with those of a single trial."],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Pages of run folders, each made anew when somebody asks for it and its run has grown."""
+"""Pages of run folders for ``rpms view``; a page is rendered again when its run has grown."""
 
 from __future__ import annotations
 
@@ -16,36 +16,33 @@ from rpms.vocabulary.files import is_file, is_folder, stamp_of
 
 
 class ServedRun:
-    """One run folder: what was read and rendered last counts until its files change."""
+    """One run folder; its run and its page are cached until the files change."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is read before somebody asks."""
         self.folder = folder
         self._lock = threading.Lock()
-        self._read: tuple[object, Run] | None = None
-        self._rendered: tuple[Run, str] | None = None
+        self._cached_run: tuple[object, Run] | None = None
+        self._cached_page: tuple[Run, str] | None = None
 
     def run(self) -> Run:
-        """The run as its files have it."""
         stamp = [stamp_of(self.folder / name) for name in (MANIFEST, EPISODES)]
-        if self._read is None or self._read[0] != stamp:
-            self._read = stamp, read_run(self.folder)
-        return self._read[1]
+        if self._cached_run is None or self._cached_run[0] != stamp:
+            self._cached_run = stamp, read_run(self.folder)
+        return self._cached_run[1]
 
     def page(self) -> str:
-        """The report page; two who ask at once do not both render it."""
+        """The report page; concurrent requests render it once."""
         with self._lock:
             run = self.run()
-            if self._rendered is None or self._rendered[0] is not run:
-                self._rendered = run, render_page(build_report(run), served=True)
-            return self._rendered[1]
+            if self._cached_page is None or self._cached_page[0] is not run:
+                self._cached_page = run, render_page(build_report(run), served=True)
+            return self._cached_page[1]
 
 
 class ServedRuns:
-    """All runs of some folders, also those that begin while they are served."""
+    """All runs in some folders, including those that start later."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Refused where a folder holds no run."""
         self._folders = folders
         self._runs: dict[str, ServedRun] = {}
         for folder in folders:
@@ -55,7 +52,7 @@ class ServedRuns:
                 )
 
     def runs(self) -> dict[str, ServedRun]:
-        """By a name for the address, in the order they were given."""
+        """The runs by their name in the URL, in the order of the folders."""
         folders = dict.fromkeys(run for folder in self._folders for run in _runs_in(folder))
         self._runs = {
             name: self._runs.get(name) or ServedRun(run)
@@ -64,7 +61,7 @@ class ServedRuns:
         return self._runs
 
     def index(self) -> str:
-        """A page that lists the runs, the newest first."""
+        """The page that lists the runs, the newest first."""
         rows: list[dict[str, Any]] = []
         for name, served in self.runs().items():
             row: dict[str, Any] = {"name": name, "folder": served.folder, "error": "",
@@ -78,7 +75,7 @@ class ServedRuns:
         return render_index(sorted(rows, key=itemgetter("created"), reverse=True))
 
     def _short(self, folder: Path) -> str:
-        """Its name below the one folder that was given; of several each in full."""
+        """The path below the served folder; with several served folders, the full path."""
         if len(self._folders) > 1:
             return str(folder)
         below = folder.relative_to(self._folders[0])

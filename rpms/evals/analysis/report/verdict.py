@@ -1,8 +1,8 @@
-"""What a run says, in a few sentences: gains, what is not told apart, and why games were lost.
+"""The verdict: a few sentences on which arms differ significantly, and why episodes were lost.
 
-Nothing is computed here that the tables do not have. Each arm is compared with the one that it
-varies in a single setting, and rules, memory and state with the arm that lacks just them. Only
-what Holm's correction for these comparisons leaves standing is called a gain.
+Every figure is also in the tables. An arm that changes one setting is compared with the arm that
+it varies; an arm with rules, memory or the state is compared with the arm that lacks just that
+part. A difference is called significant if it is so after Holm's correction for these comparisons.
 """
 
 from __future__ import annotations
@@ -17,34 +17,20 @@ from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm, metric_of, pair
 from rpms.evals.analysis.report.behaviour import cause_of
 from rpms.evals.analysis.report.results import figure, unfinished
-from rpms.evals.analysis.report.source import names
 from rpms.evals.analysis.tables import p_value
 from rpms.evals.records.run_folder import Run
 from rpms.models.opening import LABELS
-from rpms.vocabulary.output import quantity, with_article
+from rpms.vocabulary.context import condition_title
+from rpms.vocabulary.output import quantity
 
 LEVEL = 0.05
-MOST = 6
-"""So many comparisons are told; the rest is in the tables."""
-PARTS = {
-    "state_block": ("The state adds", "The state takes"),
-    "memory": ("Memory adds", "Memory takes"),
-    "rules": ("Rules add", "Rules take"),
-}
-"""What is switched on or off as a whole, and how a gain or a loss by it begins."""
-LOST_BY = {
-    "repeated rejection": "repeat a refused action",
-    "belief error": "follow a belief that is wrong",
-    "undone": "undo what was achieved",
-    "loop": "go in circles",
-    "missed sub-goal": "miss a sub-goal",
-    "out of steps": "run out of steps while getting on",
-    "unreadable replies": "are unreadable replies",
-}
+MAX_COMPARISONS = 6
+PARTS = {"state_block": "state", "memory": "memory", "rules": "rules"}
+"""Settings that switch a whole part of the agent, and the part's name."""
 
 
 class Comparison(NamedTuple):
-    """Two arms; ``part`` is the one part that the second has and the first lacks, if it is that."""
+    """Two arms. If they differ in one of PARTS only, ``part`` is the one that the second has."""
 
     first: str
     second: str
@@ -52,26 +38,30 @@ class Comparison(NamedTuple):
 
 
 def verdict(run: Run) -> list[str]:
-    """The sentences, the caveats first."""
-    return [*_caveats(run), *_compared(run), *_losses(run)]
+    """The sentences: caveats, then comparisons, then causes of losses."""
+    return [*_caveats(run), *_comparison_lines(run), *_losses(run)]
 
 
 def _caveats(run: Run) -> Iterator[str]:
     for name, part in named_parts(run):
         if all(part.model(arm) in LABELS for arm in part.conditions):
-            played = f"{name} was played" if name else "Played"
-            yield f"{played} by {part.manifest.model_label}: no evidence of what helps a model."
+            subject = f"{name}: the" if name else "The"
+            yield (
+                f"{subject} model is {part.manifest.model_label}, so these results are no evidence "
+                "about language models."
+            )
     tasks = len(run.manifest.tasks)
     extra = {name: len(part.manifest.tasks) - tasks for name, part in named_parts(run)}
     if left_out := ", ".join(f"{more} of {name}" for name, more in extra.items() if more):
-        yield f"Over the {quantity(tasks, 'task')} that all runs have; left out: {left_out}."
+        shared = quantity(tasks, "task")
+        yield f"Compared on the {shared} that all runs share; left out: {left_out}."
     if not run.complete:
         yield unfinished(run)
     if errors := sum(e.is_error for name in run.conditions for e in run.played(name)):
-        yield f"Left out of all that follows: {errors} of {run.done} episodes, for errors."
+        yield f"Left out below: {errors} of {run.done} episodes, which ended in an error."
 
 
-def _compared(run: Run) -> Iterator[str]:
+def _comparison_lines(run: Run) -> Iterator[str]:
     metric = metric_of(run.manifest.env)
     pairs = {
         comparison: paired
@@ -81,25 +71,25 @@ def _compared(run: Run) -> Iterator[str]:
     tests = [paired.p_score if metric == "score" else paired.p for paired in pairs.values()]
     for (comparison, paired), p, corrected in list(
         zip(pairs.items(), tests, holm(tests), strict=True)
-    )[:MOST]:
+    )[:MAX_COMPARISONS]:
         yield _sentence(run, comparison, paired, p, corrected, len(tests))
-    if len(pairs) > MOST:
-        yield "The table 'pairs' has the other comparisons."
+    if len(pairs) > MAX_COMPARISONS:
+        yield "The other comparisons are in the table 'pairs'."
     if not pairs:
         what = "success rate" if metric == "success" else "mean floored score"
         for name in run.conditions:
             cell = figure(run.judged(name), metric)
-            yield f"{names(name)}, {what}: {cell.text} {cell.note}".strip() + "."
+            yield f"{condition_title(name)}: {what} {cell.text} {cell.note}".strip() + "."
 
 
 def comparisons(run: Run) -> list[Comparison]:
-    """The pairs that say something: those that differ in one thing, the rest with the first arm.
+    """The pairs that differ in one thing; every arm without such a pair with the first arm.
 
-    Of several runs, an arm that they share comes first.
+    Of several runs, the pairs of arms with the same name come first.
     """
     twins = _twins(run)
-    others = [name for name in run.conditions if name not in twins]
-    bases = {name: base for name in others if (base := _varied(run, name))}
+    unique = [name for name in run.conditions if name not in twins]
+    bases = {name: base for name in unique if (base := _varied(run, name))}
     arms = [name for name in run.conditions if name not in bases]
     chosen = [Comparison(base, name) for name, base in twins.items()]
     chosen += [
@@ -109,20 +99,20 @@ def comparisons(run: Run) -> list[Comparison]:
         for first in _lacking(run, arms, second, part)
     ]
     chosen += [Comparison(base, name) for name, base in bases.items()]
-    named = {name for comparison in chosen for name in comparison[:2]}
-    first, *others = run.conditions
-    return [*chosen, *(Comparison(first, name) for name in others if name not in named)]
+    compared = {name for comparison in chosen for name in comparison[:2]}
+    first, *rest = run.conditions
+    return [*chosen, *(Comparison(first, name) for name in rest if name not in compared)]
 
 
 def _twins(run: Run) -> dict[str, str]:
-    """Arms of later runs, and what the first run that has an arm of this name calls it."""
+    """Arms of later runs, each with the label of the first arm that has the same name."""
     firsts: dict[str, str] = {}
-    named = ((label, firsts.setdefault(own, label)) for label, (_, own) in run.homes.items())
-    return {label: first for label, first in named if label != first}
+    pairs = ((label, firsts.setdefault(name, label)) for label, (_, name) in run.origins.items())
+    return {label: first for label, first in pairs if label != first}
 
 
 def _varied(run: Run, name: str) -> str:
-    """The first earlier arm that has the same parts and at most one other setting; else empty."""
+    """The first earlier arm with the same parts and at most one different setting; else empty."""
     for other in run.conditions[: run.conditions.index(name)]:
         changes = _changes(run, other, name)
         if len(changes) < 2 and not changes & {*PARTS}:
@@ -131,73 +121,69 @@ def _varied(run: Run, name: str) -> str:
 
 
 def _lacking(run: Run, arms: Sequence[str], second: str, part: str) -> list[str]:
-    """The arms that lack just this part; not the baseline where one shows the state, as all do."""
+    """The arms that lack just this part; the baseline only if no arm with the state lacks it."""
     if not run.settings(second).get(part):
         return []
     grounds = [first for first in arms if _changes(run, first, second) == {part}]
     return [n for n in grounds if any(run.settings(n).get(each) for each in PARTS)] or grounds
 
 
-BROUGHT_ALONG = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
-                 "commit": "manual"}  # fmt: skip
-"""What differs because something else does: no second change."""
+IMPLIED = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
+           "commit": "manual"}  # fmt: skip
+"""A difference in the key implies one in the value, which is no second change."""
 
 
 def _changes(run: Run, first: str, second: str) -> set[str]:
-    """In what two arms differ, less what one of the differences brings along."""
+    """The settings in which two arms differ, without those that another difference implies."""
     names = {*arm_differences(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))}
-    return names - {BROUGHT_ALONG[name] for name in names if name in BROUGHT_ALONG}
+    return names - {IMPLIED[name] for name in names if name in IMPLIED}
 
 
 def _sentence(
     run: Run, comparison: Comparison, paired: Pair, p: float, corrected: float, tests: int
 ) -> str:
-    """One comparison: what is gained or lost, or that so many tasks do not tell."""
-    first, second, part = comparison
     graded = metric_of(run.manifest.env) == "score"
     difference = (paired.difference or 0.0) * (1 if graded else 100)
-    tasks = quantity(paired.n, "task")
-    unit = "points of score" if graded else "points"
-    size = f"{abs(difference):.1f} {unit}"
-    figures = f"p {p_value(p).text}"
-    if not graded:
-        figures = f"{paired.only_second}:{paired.only_first} games, {figures}"
-    gain, loss = PARTS.get(part, ("", ""))
-    if corrected >= LEVEL:
-        if p < LEVEL:
-            figures += f", but {p_value(corrected).text} for {tests} comparisons"
-        figures = f"{difference:+.1f} {unit}, {figures}"
-        if part:
-            question = f"Whether {gain.lower()} to {_ground(run, comparison)}"
-            return f"{question} ({_over(comparison)}) is not told by {tasks}: {figures}."
-        return f"{second} is not told apart from {first} by {tasks}: {figures}."
-    if part:
-        words = f"{loss} {size} from" if difference < 0 else f"{gain} {size} to"
-        return f"{words} {_ground(run, comparison)} ({_over(comparison)}), {figures}."
-    more = "less" if difference < 0 else "more"
-    return f"{second} gets {size} {more} than {first}, {figures}."
+    figures = [f"{difference:+.1f} {'points of score' if graded else 'points'}"]
+    if paired.only_first + paired.only_second and not graded:
+        figures.append(f"{paired.only_second}:{paired.only_first} discordant games")
+    if corrected < LEVEL:
+        result = f"significantly {'worse' if difference < 0 else 'better'}"
+    else:
+        result = "no significant difference"
+    test = _p_text(p)
+    if p < LEVEL <= corrected:
+        test += f" ({p_value(corrected).text} after Holm's correction for {tests} comparisons)"
+    words = ", ".join([result, *figures, test, quantity(paired.n, "task")])
+    return f"{_pair_title(run, comparison)}: {words}."
 
 
-def _over(comparison: Comparison) -> str:
-    """``D over B``; what both labels end in stands once."""
+def _p_text(p: float) -> str:
+    text = p_value(p).text
+    return f"p {text}" if text.startswith("<") else f"p = {'1.0' if text == '1.000' else text}"
+
+
+def _pair_title(run: Run, comparison: Comparison) -> str:
+    """``D vs B (memory on top of rules)``; a common end of both labels is printed once."""
     (first, _, end), (second, _, other) = (label.partition(" ") for label in comparison[:2])
     if end and end == other:
-        return f"{second} over {first}, {end}"
-    return f"{comparison.second} over {comparison.first}"
-
-
-def _ground(run: Run, comparison: Comparison) -> str:
-    """What the first arm has already; rules and memory bring the baseline the state besides."""
-    settings = run.settings(comparison.first)
-    if parts := [part for part in ("rules", "memory") if settings.get(part)]:
-        return " and ".join(parts)
+        title = f"{second} vs {first}, {end}"
+    else:
+        title = f"{comparison.second} vs {comparison.first}"
+    if not comparison.part:
+        return title
+    settings, part = run.settings(comparison.first), PARTS[comparison.part]
+    if parts := [each for each in ("rules", "memory") if settings.get(each)]:
+        return f"{title} ({part} on top of {' and '.join(parts)})"
     if settings.get("state_block"):
-        return "the state"
-    return "the baseline" if comparison.part == "state_block" else "the baseline, state included"
+        return f"{title} ({part} on top of the state)"
+    if comparison.part != "state_block":  # rules and memory always show the state
+        part = f"{part} and state"
+    return f"{title} ({part} on top of the baseline)"
 
 
 def _losses(run: Run) -> Iterator[str]:
-    """What most lost games of the first and the last arm have in common."""
+    """The cause that most lost episodes of the first and of the last arm have in common."""
     arms_of: dict[str, list[str]] = {}
     for name in dict.fromkeys((run.conditions[0], run.conditions[-1])):
         causes = [cause.kind for e in run.judged(name) if (cause := cause_of(run, e))]
@@ -205,7 +191,6 @@ def _losses(run: Run) -> Iterator[str]:
             continue
         kind, times = Counter(causes).most_common(1)[0]
         if 2 * times > len(causes):
-            words = LOST_BY.get(kind, f"end in {with_article(kind)}")
-            arms_of.setdefault(words, []).append(f"{name} ({times} of {len(causes)})")
-    for words, arms in arms_of.items():
-        yield f"Most losses of {' and '.join(arms)} {words}."
+            arms_of.setdefault(kind, []).append(f"{name} ({times} of {len(causes)})")
+    for kind, arms in arms_of.items():
+        yield f"Main cause of losses of {' and '.join(arms)}: {kind}."

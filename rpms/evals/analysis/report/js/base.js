@@ -1,4 +1,4 @@
-// Everything foreign goes in as text: no function here reads markup from a string.
+// All data is inserted as text: no function here parses markup from a string.
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 const conditionNames = new Map(data.conditions);
@@ -7,7 +7,7 @@ data.episodes.forEach((episode, number) => {
   episode.number = number;
   episode.log = `log-${number}`;
 });
-// Episodes are shown by task, conditions in their order.
+// Episodes are sorted by task, then by the order of the conditions.
 const rankOf = new Map(data.conditions.map(([c], rank) => [c, rank]));
 data.episodes.sort((a, b) => a.n - b.n || rankOf.get(a.c) - rankOf.get(b.c));
 
@@ -35,26 +35,28 @@ const transcriptLink = (e, step) => `#/transcript/${encode(e.c)}/${encode(e.task
 const compareLink = (first, second, task, step) =>
   `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
 
-// Some worlds state a goal in a paragraph; the task's name is the better title there.
+// Some environments state a goal in a paragraph; then the task's name is the title.
 const LONG = 90;
 const titleOf = (e) => (e.goal && e.goal.length <= LONG ? e.goal : e.task);
 const goalBelow = (e) => (titleOf(e) === e.goal ? null : e.goal);
 
 const isError = (e) => e.mode === "model_error" || e.mode === "infrastructure_error";
 
+const MODE_NAMES = { wrong_termination: "stopped before the goal" };
+
 function outcomeBadge(e) {
-  const outcome = e.won ? "won" : (e.mode || "lost").replaceAll("_", " ");
+  const outcome = e.won ? "won" : MODE_NAMES[e.mode] || (e.mode || "lost").replaceAll("_", " ");
   return el("span", { class: `badge ${e.won ? "good" : isError(e) ? "warn" : "bad"}` }, outcome);
 }
 
-// One line on where a lost episode went wrong, leading to the step.
+// One line with the cause of a lost episode, linked to the step.
 function whyLine(e) {
   if (!e.cause) return null;
   const why = [el("span", { class: "cause" }, e.cause), `: ${e.why}`];
   return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, why) : why);
 }
 
-// A log stays compressed in the page until somebody asks for it.
+// A log stays compressed in the page until it is opened.
 async function unpackLog(e) {
   const holder = byId(e.log);
   if (!holder) throw new Error("The step log of this episode is missing or damaged.");
@@ -63,7 +65,7 @@ async function unpackLog(e) {
   return new Response(stream).json();
 }
 
-// For the views: the last few logs stay unpacked.
+// The last few logs stay unpacked.
 const decoded = new Map();
 
 async function loadLog(e) {

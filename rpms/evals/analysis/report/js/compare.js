@@ -1,9 +1,9 @@
-// The same task under two conditions, with the step where they part.
-const pairing = { sides: null, logs: null, selected: 1, parted: 0 };
+// The same task under two conditions, with the step where they diverge.
+const pairing = { sides: null, logs: null, selected: 1, diverged: 0 };
 
 const lengthOf = (logs) => Math.max(...logs.map((log) => log.steps.length));
 
-function partingStep(logs) {
+function divergingStep(logs) {
   for (let i = 0; i < lengthOf(logs); i += 1) {
     const [first, second] = logs.map((log) => log.steps[i]);
     if (!first || !second || first.action !== second.action) return i + 1;
@@ -14,7 +14,7 @@ function partingStep(logs) {
 const sharedTasks = (first, second) => data.episodes
   .filter((e) => e.c === first && episodesByKey.has(keyOf(second, e.task)));
 
-// What ended in an error says nothing about the two.
+// Episodes that ended in an error are not compared.
 const comparable = (first, second) => sharedTasks(first, second)
   .map((e) => [e, episodesByKey.get(keyOf(second, e.task))])
   .filter((pair) => !pair.some(isError));
@@ -28,22 +28,23 @@ function byContrast(first, second) {
   return contrast ? contrast(second) - contrast(first) : 0;
 }
 
-// Opened without a choice, the view has a task in which the two differ most; of the first few that
-// only one of them won, one where the step at which they part was refused.
-const LOOKED_AT = 6;
+// By default the view opens a task in which the two differ most: of the first few that only one of
+// them won, one whose diverging step was rejected.
+const MAX_CANDIDATES = 6;
 
-async function tellingTask(first, second) {
+async function contrastTask(first, second) {
   const pairs = comparable(first, second).sort(byContrast);
-  for (const pair of pairs.filter(onlyOneWon).slice(0, LOOKED_AT)) {
+  for (const pair of pairs.filter(onlyOneWon).slice(0, MAX_CANDIDATES)) {
     const logs = await Promise.all(pair.map(loadLog)).catch(() => []);
-    const parted = logs.length ? partingStep(logs) : 0;
-    if (logs.some((log) => log.steps[parted - 1]?.failed)) return pair[0].task;
+    const diverged = logs.length ? divergingStep(logs) : 0;
+    if (logs.some((log) => log.steps[diverged - 1]?.failed)) return pair[0].task;
   }
   return (pairs[0] || sharedTasks(first, second))[0]?.task;
 }
 
-// Beside the first condition stands the one that ended most tasks otherwise; of equals the last.
-function tellingSecond(first) {
+// By default the first condition is compared with the one that has the most discordant games; of
+// equals the last.
+function contrastCondition(first) {
   const differing = (second) => comparable(first, second).filter(onlyOneWon).length;
   const others = data.conditions.map(([c]) => c).filter((c) => c !== first);
   return others.toSorted((a, b) => differing(a) - differing(b)).at(-1) || first;
@@ -57,13 +58,13 @@ function chooser(first, second, task) {
     const differs = e.won === other.won ? "" : ` (${e.won ? "first" : "second"} won)`;
     return [e.task, `${e.n}: ${titleOf(e)}${differs}`];
   });
-  const form = el("form", { class: "filters", id: "chooser", "aria-label": "Choose what to compare" },
+  const form = el("form", { class: "filters", id: "chooser", "aria-label": "Choose conditions and task" },
     select("first", "First", data.conditions, first),
     select("second", "Second", data.conditions, second), select("task", "Task", tasks, task));
   form.addEventListener("change", () => {
-    const [a, b, wish] = ["first", "second", "task"].map((name) => form.elements[name].value);
+    const [a, b, chosen] = ["first", "second", "task"].map((name) => form.elements[name].value);
     const common = sharedTasks(a, b).map((e) => e.task);
-    location.hash = compareLink(a, b, common.includes(wish) ? wish : "");
+    location.hash = compareLink(a, b, common.includes(chosen) ? chosen : "");
   });
   return form;
 }
@@ -74,7 +75,7 @@ function stepCell(e, step, number, open) {
   const shown = recalls.filter((r) => !r.dropped_by).length;
   const rules = Object.values(step.rules || {}).flat().length;
   return el("td", null,
-    el("div", { class: "action" }, step.action || "(no action could be read)"),
+    el("div", { class: "action" }, step.action || "(no readable action)"),
     el("div", { class: `result text${step.failed ? " failed-text" : ""}` }, step.result),
     open ? el("div", { class: "more" },
       beliefErrorNote(step),
@@ -88,13 +89,13 @@ function stepCell(e, step, number, open) {
 
 function pairRow(number) {
   const open = number === pairing.selected;
-  const parted = number === pairing.parted;
-  return el("tr", { class: parted ? "parted" : null, "aria-current": open ? "step" : null,
+  const diverged = number === pairing.diverged;
+  return el("tr", { class: diverged ? "diverged" : null, "aria-current": open ? "step" : null,
     id: `pair-${number}` },
   el("th", { scope: "row" },
     el("button", { type: "button", "aria-expanded": open ? "true" : "false",
       "aria-label": `Step ${number}`, onclick: () => selectPair(number) }, String(number)),
-    parted ? el("div", null, el("span", { class: "badge warn" }, "they part")) : null),
+    diverged ? el("div", null, el("span", { class: "badge warn" }, "diverges")) : null),
   pairing.sides.map((e, i) => stepCell(e, pairing.logs[i].steps[number - 1], number, open)));
 }
 
@@ -121,33 +122,33 @@ function selectPair(number) {
 
 async function showComparison(first, second, task, number) {
   const start = first || data.conditions[0][0];
-  const pair = [start, second || tellingSecond(start)];
+  const pair = [start, second || contrastCondition(start)];
   const address = location.hash;
   pairing.logs = null;
-  const shown = task || await tellingTask(...pair);
+  const shown = task || await contrastTask(...pair);
   if (location.hash !== address) return;  // as in showEpisode
   const sides = pair.map((c) => episodesByKey.get(keyOf(c, shown)));
   const [lead] = sides;
   pairing.sides = sides;
-  const parting = el("p", { id: "parting", role: "status" });
+  const divergence = el("p", { id: "divergence", role: "status" });
   byId("view-compare").replaceChildren(el("h1", null, lead ? titleOf(lead) : "Side by side"),
     lead && goalBelow(lead) ? el("p", { class: "goal" }, goalBelow(lead)) : "",
-    chooser(...pair, shown), parting, el("div", { id: "pairing" }));
+    chooser(...pair, shown), divergence, el("div", { id: "pairing" }));
   if (!sides.every(Boolean)) {
-    parting.textContent = "These two conditions have no finished task in common.";
+    divergence.textContent = "These two conditions have no finished task in common.";
     return;
   }
   try {
     const logs = await Promise.all(sides.map(loadLog));
     if (location.hash !== address || pairing.sides !== sides) return;
-    const parted = partingStep(logs);
-    Object.assign(pairing, { logs, parted, selected: number || parted || 1 });
-    parting.replaceChildren(...(parted ? [`They part at step ${parted}. `, el("button",
-      { type: "button", onclick: () => selectPair(parted) }, `Go to step ${parted}`)]
-      : ["Both took the same actions."]));
+    const diverged = divergingStep(logs);
+    Object.assign(pairing, { logs, diverged, selected: number || diverged || 1 });
+    divergence.replaceChildren(...(diverged ? [`The episodes diverge at step ${diverged}. `, el("button",
+      { type: "button", onclick: () => selectPair(diverged) }, `Go to step ${diverged}`)]
+      : ["Both took the same actions at every step."]));
     drawPairing();
     byId(`pair-${pairing.selected}`)?.scrollIntoView({ behavior: "instant" });
   } catch (problem) {
-    parting.replaceChildren(el("span", { class: "notice" }, problem.message));
+    divergence.replaceChildren(el("span", { class: "notice" }, problem.message));
   }
 }

@@ -1,4 +1,4 @@
-// One episode, step by step, or as one text to read from top to bottom.
+// One episode, step by step or as a transcript.
 const viewer = { episode: null, log: null, step: 1, reading: false };
 
 function stepButtons(log, current) {
@@ -13,8 +13,8 @@ function stepButtons(log, current) {
   });
 }
 
-// Where an error was raised in somebody's own code.
-const placePanel = (place) => panel("Where it was raised",
+// The place of an error in custom code.
+const placePanel = (place) => panel("Traceback",
   el("p", null, place.stage ? `stage ${place.stage}, ` : "",
     el("code", null, `${place.file}:${place.line}`)),
   el("pre", null, place.traceback));
@@ -35,7 +35,7 @@ function episodeHead(e) {
     el("div", { class: "about" }, outcomeBadge(e), el("span", null, conditionNames.get(e.c)),
       el("span", null, typeNames.get(e.type)),
       data.scored ? el("span", null, `score ${e.score}`) : null,
-      el("span", null, `${e.steps} steps, ${e.invalid} rejected, ${e.belief_errors} with a belief error`),
+      el("span", null, `${e.steps} steps, ${e.invalid} rejected, ${e.belief_errors} with belief errors`),
       el("code", null, e.task)),
     e.error ? el("p", { class: "notice" }, e.error) : whyLine(e),
     e.place ? placePanel(e.place) : null,
@@ -44,23 +44,23 @@ function episodeHead(e) {
 
 function drawStep() {
   const { log, step, episode } = viewer;
-  const now = log.steps[step - 1];
-  const button = (id, title, to) => el("button", { type: "button", id, onclick: () => goToStep(to),
+  const current = log.steps[step - 1];
+  const link = (id, title, to) => el("button", { type: "button", id, onclick: () => goToStep(to),
     disabled: to < 1 || to > log.steps.length }, title);
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Steps" },
     stepButtons(log, step));
   byId("steps-of").replaceChildren(
-    el("div", { class: "stepper" }, button("previous", "\u2190 Previous", step - 1),
+    el("div", { class: "stepper" }, link("previous", "\u2190 Previous", step - 1),
       el("span", { class: "where", role: "status", "aria-live": "polite", id: "where" },
         `Step ${step} of ${log.steps.length}`),
-      button("next", "Next \u2192", step + 1), strip),
+      link("next", "Next \u2192", step + 1), strip),
     el("div", { class: "columns" },
-      el("div", null, panel("Observation", plain(now.observation)), decisionPanel(now),
-        resultPanel(now), truthPanel(now)),
-      el("div", null, beliefPanel(now), memoryPanel(now), rulesPanel(now))),
-    promptPanel(now, log), rawPanel(episode, now, log));
-  const current = strip.querySelector("[aria-current]");
-  strip.scrollLeft = current.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+      el("div", null, panel("Observation", plain(current.observation)), decisionPanel(current),
+        resultPanel(current), truthPanel(current)),
+      el("div", null, beliefPanel(current), memoryPanel(current), rulesPanel(current))),
+    promptPanel(current, log), rawPanel(episode, current, log));
+  const button = strip.querySelector("[aria-current]");
+  strip.scrollLeft = button.offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
   history.replaceState(null, "", episodeLink(episode, step));
 }
 
@@ -87,11 +87,11 @@ async function showEpisode(condition, task, number, reading) {
     return;
   }
   byId("view-episode").replaceChildren(...episodeHead(e).filter(Boolean), el("div",
-    { id: "steps-of" }, el("p", { class: "muted" }, "Reading the step log.")));
+    { id: "steps-of" }, el("p", { class: "muted" }, "Loading the step log.")));
   const address = location.hash;
   try {
     const log = await loadLog(e);
-    // Whoever has left meanwhile is not brought back: drawing a step writes the address.
+    // Drawing a step writes the address, so nothing is drawn if the reader has left meanwhile.
     if (location.hash !== address || viewer.episode !== e || viewer.reading !== reading) return;
     if (!log.steps.length) throw new Error("This episode ended before its first step.");
     viewer.log = log;
@@ -110,7 +110,7 @@ function neighbour(by) {
   location.hash = viewer.reading ? transcriptLink(next) : episodeLink(next);
 }
 
-// The same episode in the other form, at the same step.
+// Switches between transcript and step view, at the same step.
 function switchReading() {
   if (!viewer.log) return;
   const link = viewer.reading ? episodeLink : transcriptLink;
@@ -119,7 +119,7 @@ function switchReading() {
 
 function turn(e, step, number) {
   const vetoes = (step.decisions || []).filter((d) => d.reason).map((d) =>
-    `${d.verdict.replace("_", " ")}: ${d.proposal || "(no action)"}`
+    `${d.verdict}: ${d.proposal || "(no action)"}`
     + `${d.rule ? ` [${d.rule}]` : ""} ${d.reason}`);
   const notes = [...vetoes, ...(step.belief_errors || []).map((line) => `belief error: ${line}`)];
   return el("li", { id: `turn-${number}`, class: "turn" },
@@ -127,10 +127,10 @@ function turn(e, step, number) {
     el("div", null,
       step.thought ? el("p", { class: "text thought" }, step.thought) : null,
       notes.map((note) => el("p", { class: "text note" }, note)),
-      el("p", { class: "text action" }, step.action || "(no action could be read)"),
+      el("p", { class: "text action" }, step.action || "(no readable action)"),
       el("p", { class: `text${step.failed ? " failed-text" : ""}` },
-        step.failed ? [el("span", { class: "badge bad" }, "refused"), " "] : null,
-        step.result || (step.reply ? "(nothing)" : "The episode broke off here."))));
+        step.failed ? [el("span", { class: "badge bad" }, "rejected"), " "] : null,
+        step.result || (step.reply ? "(empty)" : "The episode was interrupted here."))));
 }
 
 function drawTranscript() {
@@ -142,7 +142,7 @@ function drawTranscript() {
   markTurn(false);
 }
 
-// The focus is on the step one is at, so Enter opens it.
+// The current step has the focus, so Enter opens it.
 function markTurn(moved) {
   const link = byId(`turn-${viewer.step}`).querySelector("a");
   history.replaceState(null, "", transcriptLink(viewer.episode, viewer.step));

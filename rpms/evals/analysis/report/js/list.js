@@ -1,8 +1,8 @@
-// The list of episodes: filters, search and order live in the address, so that a view can be shared.
-// Typing pauses that long before a search of the steps begins.
+// The list of episodes. Filters, search and order are in the address, so that a view can be shared.
+// A search of the steps begins after this pause in typing.
 const TYPING_MS = 250;
-// Screen readers say how far a search is; not more often than this.
-const TELLING_MS = 400;
+// Screen readers announce the progress of a search at most once in this time.
+const PROGRESS_MS = 400;
 const ROWS = 200;
 const HITS = 5;
 const FILTERS = ["c", "t", "o", "q", ...STEP_FIELDS];
@@ -15,7 +15,7 @@ const COLUMNS = [
   ["type", "Type", (e) => typeNames.get(e.type)],
   ["outcome", "Outcome", (e) => (e.won ? 0 : isError(e) ? 2 : 1)],
   ["steps", "Steps", (e) => e.steps],
-  ["invalid", "Refused", (e) => e.invalid],
+  ["invalid", "Rejected", (e) => e.invalid],
   ["belief_errors", "Belief errors", (e) => e.belief_errors],
   ["tokens", "Tokens", (e) => e.tokens],
 ];
@@ -48,7 +48,7 @@ function listHash(params) {
   return `#/episodes${[...query].length ? `?${query}` : ""}`;
 }
 
-// Says which figure of a table the list belongs to, and how to see the others again.
+// Shows which figure of a table the list belongs to, with a link to all episodes.
 function drawSet(params) {
   const name = params.get("set");
   const rest = new URLSearchParams(params);
@@ -57,9 +57,9 @@ function drawSet(params) {
   if (!name) return;
   const set = data.sets[name];
   byId("set").replaceChildren(
-    set ? `Only these: ${set.title}. ` : "This run has no such set of episodes. ",
-    el("a", { href: `#/results/${encode(name.split("/")[0])}` }, "The table"), " \u00b7 ",
-    el("a", { href: listHash(rest), id: "unset" }, "All episodes"));
+    set ? `Episodes of one figure: ${set.title}. ` : "This run has no such set of episodes. ",
+    el("a", { href: `#/results/${encode(name.split("/")[0])}` }, "Show the table"), " \u00b7 ",
+    el("a", { href: listHash(rest), id: "unset" }, "Show all episodes"));
 }
 
 function drawHeads(params) {
@@ -98,7 +98,7 @@ function listRow(e) {
   }, contents[key] ?? e[key].toLocaleString("en"))));
 }
 
-// Below its episode, the first steps that fit, each with a link of its own.
+// Below an episode, the first steps that match, each with a link.
 function hitsRow(e) {
   const hits = list.hits.get(e) || [];
   const lines = hits.slice(0, HITS).map((hit) => el("li", null,
@@ -111,7 +111,7 @@ function hitsRow(e) {
       rest ? el("li", { class: "muted" }, `and ${rest} more`) : null)))] : [];
 }
 
-// Adds what is new: while a search goes on, rows that are there stay as they are.
+// Appends new rows; during a search the rows already drawn stay as they are.
 function drawRows() {
   const next = list.shown.slice(list.drawn, list.limit);
   byId("list").tBodies[0].append(...next.flatMap((e) => [listRow(e), ...hitsRow(e)]));
@@ -137,10 +137,10 @@ function searchList(episodes, params) {
     list.hits.set(e, hits);
   }, (seen, unread, done) => {
     drawRows();
-    if (!done && performance.now() - latest < TELLING_MS) return;
+    if (!done && performance.now() - latest < PROGRESS_MS) return;
     latest = performance.now();
-    summarize((done ? "" : `; searching, ${seen} of ${episodes.length} read`)
-      + (unread ? `; ${unread} without a readable log` : ""));
+    summarize((done ? "" : `; searched ${seen} of ${episodes.length}`)
+      + (unread ? `; ${unread} without a readable step log` : ""));
   });
 }
 
@@ -152,7 +152,7 @@ function showList(params) {
   }
   drawSet(params);
   if (STEP_FIELDS.some((name) => name !== "x" && params.get(name))) byId("step-filters").open = true;
-  // Whoever comes back finds the list as it was left.
+  // On return the list is as it was left.
   const key = `${listHash(params)} ${data.episodes.length}`;
   if (key === list.key) return;
   Object.assign(list, { key, params, shown: [], limit: ROWS, drawn: 0, hits: new Map() });
@@ -169,13 +169,13 @@ function showList(params) {
   summarize("");
 }
 
-// Rows by keyboard: the focus is the cursor, so Enter opens what it is on.
+// Rows by keyboard: the focus is the cursor, so Enter opens the focused row.
 function moveRow(by) {
   const rows = () => [...byId("list").querySelectorAll("a.row-link")];
-  const now = rows().indexOf(document.activeElement);
-  if (by === 1 && now === rows().length - 1 && !byId("more").hidden) byId("more").click();
+  const current = rows().indexOf(document.activeElement);
+  if (by === 1 && current === rows().length - 1 && !byId("more").hidden) byId("more").click();
   const links = rows();
-  const next = now < 0 && by === -1 ? links.length - 1 : now + by;
+  const next = current < 0 && by === -1 ? links.length - 1 : current + by;
   links[Math.min(Math.max(0, next), links.length - 1)]?.focus();
 }
 
@@ -192,7 +192,7 @@ function prepareList() {
   offer("t", data.types);
   byId("rule-ids").append(...Object.entries(data.rules).map(([value, text]) =>
     el("option", { value }, text.slice(0, LONG))));
-  // On a phone there is no room for all filters at once.
+  // A phone has no room for all filters.
   byId("step-filters").open = matchMedia("(min-width: 761px)").matches;
   const apply = () => {
     if (view !== "episodes") return;

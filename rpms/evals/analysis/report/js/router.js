@@ -1,4 +1,4 @@
-// The address says what is shown; every view can be reached by its link alone.
+// The address determines the view, so every view can be linked.
 const VIEWS = ["results", "episodes", "episode", "compare"];
 let view = "results";
 
@@ -51,7 +51,7 @@ const EVERYWHERE = {
   },
   "?": () => byId("help").showModal(),
 };
-// Left and right go through steps, up and down through rows; elsewhere they scroll.
+// Left and right move through steps, up and down through rows; in other views they scroll.
 const KEYS = {
   results: EVERYWHERE,
   episodes: {
@@ -64,7 +64,7 @@ const KEYS = {
   },
   compare: {
     ...EVERYWHERE, ...moves((by) => selectPair(pairing.selected + by), "ArrowRight", "ArrowLeft"),
-    d: () => { if (pairing.parted) selectPair(pairing.parted); }, Escape: toList,
+    d: () => { if (pairing.diverged) selectPair(pairing.diverged); }, Escape: toList,
   },
 };
 

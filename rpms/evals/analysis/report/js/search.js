@@ -1,11 +1,11 @@
-// What is looked for in the steps: a text, a rule, what became of memories and of proposed actions.
-// A step fits when all that is asked for holds in that one step.
+// Search in steps: by text, rule, outcome of memories, and decision on the action.
+// A step matches if all criteria hold in that one step.
 const STEP_FIELDS = ["x", "r", "m", "g"];
 const VETOES = ["vetoed", "retried", "replaced", "fallback", "overridden"];
 const asksForSteps = (params) => STEP_FIELDS.some((name) => (params.get(name) || "").trim());
 
-// What each step said and did. An observation that is the result of the step before is not
-// repeated, so that "Nothing happens" is found where it happened and not once more after it.
+// The texts of a step. An observation that is the result of the step before is not repeated, so
+// that "Nothing happens." is found once.
 function textsOf(step, before) {
   const vetoes = (step.decisions || []).filter((d) => d.reason)
     .map((d) => `${d.proposal}: ${d.reason}`);
@@ -20,11 +20,11 @@ function textsOf(step, before) {
   ].filter(([, text]) => text).map(([where, text]) => [where, String(text)]);
 }
 
-// Of a log, only what a search asks about: a few kilobytes where the log has hundreds.
+// The searchable part of a log: a few kilobytes instead of hundreds.
 function digest(log) {
   return log.steps.map((step, i) => {
     const recalls = (step.recalls || []).map((r) => ({
-      outcome: r.dropped_by || (r.warning ? "warned" : "used"), rule: r.rule || "",
+      outcome: r.dropped_by || (r.warning ? "warned" : "shown"), rule: r.rule || "",
       why: r.reason || r.warning || advice(r),
     }));
     const decisions = (step.decisions || []).map((d) => ({
@@ -39,38 +39,38 @@ function digest(log) {
   });
 }
 
-// A phrase as a pattern: letters of either case, any white space between its words.
+// A phrase as a pattern: case-insensitive, with any white space between its words.
 function phrase(text) {
   const parts = text.trim().split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return text.trim() ? new RegExp(parts.join("\\s+"), "giu") : null;
 }
 
-// What the address asks for, ready to be held against every step.
+// The search criteria from the address.
 function queryOf(params) {
   const rule = (params.get("r") || "").trim().toLowerCase();
   return {
     pattern: phrase(params.get("x") || ""), rule, memory: params.get("m"), action: params.get("g"),
-    speaks: (id) => !rule || id.toLowerCase().startsWith(rule),
+    matchesRule: (id) => !rule || id.toLowerCase().startsWith(rule),
   };
 }
 
-// What became of a memory; the names are those of the step log.
-function fateFits(outcome, memory) {
-  const shown = outcome === "used" || outcome === "warned";
+// The outcomes have the names of the step log.
+function outcomeMatches(outcome, memory) {
+  const shown = outcome === "shown" || outcome === "warned";
   return memory === "shown" ? shown : memory === "dropped" ? !shown : outcome === memory;
 }
 
-function actionFits(step, { action, speaks }) {
-  if (action === "refused") return step.failed;
+function actionMatches(step, { action, matchesRule }) {
+  if (action === "rejected") return step.failed;
   if (action === "unread") return !step.action;
   if (action === "broken") {
-    return step.judged.some(([id, verdict]) => verdict === "broken" && speaks(id));
+    return step.judged.some(([id, verdict]) => verdict === "broken" && matchesRule(id));
   }
-  return step.decisions.some((d) => speaks(d.rule)
+  return step.decisions.some((d) => matchesRule(d.rule)
     && (action === "vetoed" ? d.vetoed : d.verdict === action));
 }
 
-// The words around a match, so that one can tell whether to open the step.
+// A match is shown with this many characters on each side.
 const AROUND = 60;
 function textHit(texts, pattern) {
   for (const [where, text] of texts) {
@@ -86,25 +86,25 @@ function textHit(texts, pattern) {
   return null;
 }
 
-// Without a text to mark, a hit shows the memory or the veto that was asked for, or the action.
+// A hit without a text to mark shows the matching memory or veto, or else the action.
 function plainHit(step, memory, action) {
   const veto = VETOES.includes(action) && step.texts.find(([where]) => where === "veto");
-  const dropped = memory && fateFits(memory.outcome, "dropped");
+  const dropped = memory && outcomeMatches(memory.outcome, "dropped");
   const [where, text] = memory ? [`memory ${dropped ? "dropped: " : ""}${memory.outcome}`, memory.why]
-    : veto || ["action", step.action || "(no action could be read)"];
+    : veto || ["action", step.action || "(no readable action)"];
   return { where, before: text.slice(0, 3 * AROUND), match: "", after: "" };
 }
 
 function hitOf(step, query) {
-  const { pattern, rule, memory, action, speaks } = query;
-  if (rule && !step.rules.some(speaks)) return null;
+  const { pattern, rule, memory, action, matchesRule } = query;
+  if (rule && !step.rules.some(matchesRule)) return null;
   const recalled = memory
-    && step.recalls.find((r) => (action || speaks(r.rule)) && fateFits(r.outcome, memory));
-  if ((memory && !recalled) || (action && !actionFits(step, query))) return null;
+    && step.recalls.find((r) => (action || matchesRule(r.rule)) && outcomeMatches(r.outcome, memory));
+  if ((memory && !recalled) || (action && !actionMatches(step, query))) return null;
   return pattern ? textHit(step.texts, pattern) : plainHit(step, recalled, action);
 }
 
-// The steps of an episode that fit, and the error that ended it, which is shown with the last.
+// The matching steps of an episode; the error that ended it counts as text of the last step.
 function hitsOf(e, steps, query) {
   const hits = steps.map((step, i) => ({ step: i + 1, hit: hitOf(step, query) }));
   if (e.error && query.pattern && !query.rule && !query.memory && !query.action) {
@@ -113,13 +113,13 @@ function hitsOf(e, steps, query) {
   return hits.filter(({ hit }) => hit).map(({ step, hit }) => ({ step, ...hit }));
 }
 
-// Searching the logs without holding up the page: in slices of a few milliseconds, and a newer
-// search ends an older one. What was unpacked once is at hand for the next search.
+// The search runs in slices of a few milliseconds, so that the page stays responsive. A new search
+// ends the old one. Unpacked digests are kept for the next search.
 const search = { turn: 0, digests: new Map() };
 const SLICE_MS = 16;
 const AHEAD = 4;
 
-// Episodes whose counts already say that no step can fit need not be unpacked.
+// Episodes whose counts exclude a match are not unpacked.
 function digestOf(e, { memory, action }) {
   const vetoed = VETOES.includes(action);
   if (byId(e.log) && ((memory && !e.recalled) || (vetoed && !e.proposals))) return [];
@@ -129,14 +129,14 @@ function digestOf(e, { memory, action }) {
   return search.digests.get(e);
 }
 
-// Says `report(episode, hits)` as it goes and `progress(seen, unread, done)` now and then.
+// Calls `report(episode, hits)` for each episode and `progress(seen, unread, done)` after each slice.
 async function searchSteps(episodes, params, report, progress) {
   const turn = search.turn += 1;
   const query = queryOf(params);
   let unread = 0;
   let paused = performance.now();
   for (let i = 0; i < episodes.length; i += 1) {
-    // The browser unpacks in the background: a few are always on their way.
+    // The browser unpacks in the background: a few logs ahead.
     episodes.slice(i, i + AHEAD).forEach((next) => digestOf(next, query));
     const e = episodes[i];
     const steps = await digestOf(e, query);

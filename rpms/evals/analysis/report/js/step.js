@@ -1,19 +1,18 @@
-// One step as panels, for the episode and for the side-by-side view.
-
-// Panels that stay as the reader left them from step to step, and text to take away.
+// The panels of one step, for the step view and for the side-by-side view.
 const panel = (title, ...content) => el("section", { class: "panel" },
   el("h2", { class: "label" }, title), content);
 
+// Panels stay open or closed from step to step.
 const openPanels = new Map([["reply", true]]);
 
-// What a closed panel holds is not made before it is opened.
+// The content of a panel is made when it is opened.
 function fold(key, title, content) {
   const node = el("details", { "data-panel": key, open: openPanels.get(key) },
     el("summary", null, title));
   const fill = () => {
     if (node.open && node.childElementCount === 1) node.append(...[content()].flat(Infinity));
   };
-  // The click is at once, the toggle behind it: the next step may be drawn in between.
+  // The toggle event comes after the click; the next step may be drawn in between.
   node.firstElementChild.addEventListener("click", () => openPanels.set(key, !node.open));
   node.addEventListener("toggle", () => { openPanels.set(key, node.open); fill(); });
   fill();
@@ -29,7 +28,7 @@ function copyButton(title, text) {
       await navigator.clipboard.writeText(text);
       outcome.textContent = " copied";
     } catch {
-      outcome.textContent = " not allowed here";
+      outcome.textContent = " the browser does not allow copying";
     }
   };
   return [el("button", { type: "button", onclick: copy }, title), outcome];
@@ -38,11 +37,11 @@ function copyButton(title, text) {
 const promptOf = (step, log) => (step.prompt || [])
   .map(([role, index]) => ({ role, content: contentOf(log, index) }));
 
-// A step as it lies in the log, with the texts that the log keeps in a table put back.
+// A step of the log, with the texts of the prompt instead of their numbers.
 function rawPanel(e, step, log) {
   const prompt = promptOf(step, log);
   const text = JSON.stringify({ condition: e.c, task: e.task, ...step, prompt }, null, 2);
-  return panel("This step as data", copyButton("Copy step as JSON", text),
+  return panel("Step as JSON", copyButton("Copy step as JSON", text),
     fold("raw", "Raw JSON", () => el("pre", { class: "raw" }, text)));
 }
 
@@ -59,13 +58,13 @@ function words(value) {
 
 const ruleId = (id) => (id ? el("span", { class: "rule-id", title: data.rules[id] || "" }, id) : null);
 
-// What rules made of a proposed action, where the run has a guard.
+// The guard's verdict on a proposed action.
 function guardLine(decision) {
   const kind = { accepted: "good", overridden: "bad" }[decision.verdict] || "warn";
   return el("li", null,
     el("div", { class: "outcome" },
-      el("span", { class: `badge ${kind}` }, decision.verdict.replace("_", " ")),
-      el("span", null, decision.proposal || "(no action could be read)")),
+      el("span", { class: `badge ${kind}` }, decision.verdict),
+      el("span", null, decision.proposal || "(no readable action)")),
     decision.reason ? el("div", { class: "why" }, ruleId(decision.rule),
       decision.reason + (decision.repair ? `; ${decision.repair}` : "")) : null);
 }
@@ -76,18 +75,19 @@ function decisionPanel(step) {
   return panel("Decision",
     step.thought ? plain(step.thought) : null,
     decisions.length ? el("ul", { class: "plain" }, decisions.map(guardLine)) : null,
-    offered.length ? fold("offered", `${offered.length} actions were offered`, () =>
+    offered.length ? fold("offered", `${offered.length} applicable actions offered`, () =>
       el("ol", null, offered.map((choice) => el("li", null, choice.action,
         el("span", { class: "muted" }, ` ${choice.reason}`))))) : null,
     step.action ? el("p", { class: "action" }, step.action)
       : el("p", { class: "failed-text" }, !step.reply ? "The model gave no reply."
-        : "No action could be read from the reply."));
+        : "The reply has no readable action."));
 }
 
 function resultPanel(step) {
-  return panel("What came of it",
-    plain(step.result || (step.reply ? "(nothing)" : "The episode broke off here."), step.failed ? "failed-text" : ""),
-    step.failed ? el("p", null, el("span", { class: "badge bad" }, "refused")) : null);
+  return panel("Result",
+    plain(step.result || (step.reply ? "(empty)" : "The episode was interrupted here."),
+      step.failed ? "failed-text" : ""),
+    step.failed ? el("p", null, el("span", { class: "badge bad" }, "rejected")) : null);
 }
 
 const pairsTable = (pairs) => el("table", { class: "pairs" }, el("tbody", null,
@@ -108,29 +108,30 @@ function beliefErrorNote(step) {
 
 function beliefPanel(step) {
   const goal = step.sub_goal || {};
-  const known = Object.entries(step.belief || {}).filter(([, v]) => words(v) !== "nothing");
+  const facts = Object.entries(step.belief || {}).filter(([, v]) => words(v) !== "nothing");
   const lines = (step.state_lines || []).map((line) => el("li", null, line));
-  return panel("What the agent believed",
+  return panel("Belief",
     beliefErrorNote(step),
     goal.name ? el("p", null, el("span", { class: "badge" }, `${goal.progress}%`), " ",
       `${goal.name.replaceAll("_", " ")} ${goal.target || ""}`) : null,
     lines.length ? el("ul", { class: "plain" }, lines) : null,
-    fold("belief", "Whole belief", () => pairsTable(known)));
+    fold("belief", "Full belief", () => pairsTable(facts)));
 }
 
 const ruleLine = (id, text) => el("li", null, el("span", { class: "rule-id" }, id),
-  text || data.rules[id] || "(not in the manual that made this page)");
+  text || data.rules[id] || "(not in the current manual)");
 
 function rulesPanel(step) {
   const titles = { universal: "Universal", domain: "For this goal", environment: "Environment" };
   const rules = step.rules || {};
   const tiers = Object.keys(rules).filter((key) => key !== "situation")
     .map((key) => [titles[key] || key, key]);
-  const now = (rules.situation || []).map((rule) => ruleLine(rule.id, rule.text));
-  const total = tiers.reduce((n, [, key]) => n + (rules[key] || []).length, now.length);
+  const situation = (rules.situation || []).map((rule) => ruleLine(rule.id, rule.text));
+  const total = tiers.reduce((n, [, key]) => n + (rules[key] || []).length, situation.length);
   if (!total) return panel("Rules", el("p", { class: "muted" }, "No rules in this condition."));
   return panel(`Rules (${total})`,
-    now.length ? el("ul", { class: "plain", "aria-label": "For this situation" }, now) : null,
+    situation.length
+      ? el("ul", { class: "plain", "aria-label": "For this situation" }, situation) : null,
     tiers.filter(([, key]) => (rules[key] || []).length).map(([title, key]) =>
       fold(`rules-${key}`, `${title} (${rules[key].length})`, () =>
         el("ul", { class: "plain" }, rules[key].map((id) => ruleLine(id))))));
@@ -145,7 +146,7 @@ function advice(recall) {
 
 function memoryLine(recall) {
   const [kind, outcome, why] = recall.dropped_by ? ["bad", recall.dropped_by, recall.reason]
-    : recall.warning ? ["warn", "warned", recall.warning] : ["good", "used", ""];
+    : recall.warning ? ["warn", "warned", recall.warning] : ["good", "shown", ""];
   return el("li", { class: recall.dropped_by ? "dropped" : null },
     el("div", { class: "outcome" }, el("span", { class: `badge ${kind}` }, outcome),
       el("span", { class: "muted" }, `${recall.entry.type} ${Number(recall.score).toFixed(2)}`)),
@@ -153,12 +154,12 @@ function memoryLine(recall) {
     why || recall.rule ? el("div", { class: "why" }, ruleId(recall.rule), why) : null);
 }
 
-// Those that somebody judged come first; the others are many, and mostly say the same.
+// These outcomes are listed first; memories with other outcomes are many and much alike.
 const JUDGED = ["", "scf", "arbitration", "over token budget"];
 
 function memoryPanel(step) {
   const recalls = step.recalls || [];
-  if (!recalls.length) return panel("Memories", el("p", { class: "muted" }, "None recalled."));
+  if (!recalls.length) return panel("Memories", el("p", { class: "muted" }, "No candidates."));
   const judged = recalls.filter((r) => JUDGED.includes(r.dropped_by));
   const rest = recalls.filter((r) => !JUDGED.includes(r.dropped_by));
   const counts = new Map(Object.entries(step.truncated || {}));
@@ -166,15 +167,15 @@ function memoryPanel(step) {
   const others = [...counts].map(([outcome, n]) => `${n} ${outcome}`).join(", ");
   const total = judged.length + [...counts.values()].reduce((sum, n) => sum + n, 0);
   const shown = judged.filter((r) => !r.dropped_by).length;
-  return panel(`Memories (${total} recalled, ${shown} shown)`,
+  return panel(`Memories (${total} candidates, ${shown} shown)`,
     el("ul", { class: "plain" }, judged.map(memoryLine)),
     rest.length ? fold("memories", others, () => el("ul", { class: "plain" }, rest.map(memoryLine)))
       : others ? el("p", { class: "muted" }, others) : null);
 }
 
-// The prompt as the model read it: one text, its blocks in colours, what is new marked.
+// The prompt as the model read it: its blocks in colours, new lines marked.
 
-// A block opens with a heading in brackets; its words tell what it holds, whatever the world.
+// A block begins with a heading in brackets; its words give the kind of block in any environment.
 const BLOCK_KINDS = Object.entries({
   memory: /experience|memor/i, actions: /action/i, rules: /rule/i, goal: /goal|objective/i,
   state: /state/i,
@@ -197,7 +198,7 @@ function promptBlock(paragraph, kind, isNew) {
     [i ? "\n" : "", line.trim() && isNew(line) ? el("ins", null, line) : line]));
 }
 
-// Up to the line that ends the examples everything is an example.
+// Everything before the line that ends the examples is an example.
 function promptMessages(step, log, isNew) {
   const parts = promptOf(step, log);
   const ending = parts.findLastIndex(({ content }) => content.includes(data.new_task));
@@ -220,25 +221,25 @@ function promptLegend(messages) {
     el("li", { class: `block b-${kind}` }, name)));
 }
 
-// Lines are compared wherever they stand: a block that only moved has not changed.
+// Lines are compared without their position: a block that only moved has not changed.
 function promptBody(step, log) {
   const before = log.steps[log.steps.indexOf(step) - 1];
-  const known = new Map();
+  const counts = new Map();
   for (const line of before ? promptLines(before, log) : []) {
-    known.set(line, (known.get(line) || 0) + 1);
+    counts.set(line, (counts.get(line) || 0) + 1);
   }
   const isNew = (line) => {
-    const count = known.get(line) || 0;
-    known.set(line, count - 1);
+    const count = counts.get(line) || 0;
+    counts.set(line, count - 1);
     return before && count <= 0;
   };
   const messages = promptMessages(step, log, isNew);
   const text = promptOf(step, log).map(({ role, content }) => `${role}:\n${content}`).join("\n\n");
   return [
     promptLegend(messages), copyButton("Copy prompt", text),
-    el("p", { class: "muted" }, before ? ["Lines that are new since the last step are ",
+    el("p", { class: "muted" }, before ? ["Lines that are new since the previous step are ",
       el("ins", null, "marked"), "."]
-      : "The first prompt of the episode: there is none to compare with."),
+      : "This is the first prompt of the episode."),
     el("div", { class: "prompt-text" }, messages),
   ];
 }

@@ -9,8 +9,8 @@ import pytest
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry, controlled, read_snapshot
+from rpms.memory_store.contradictions import CONTRADICTIONS, contradiction_kind
 from rpms.memory_store.entries import Failure, Finds, Success
-from rpms.memory_store.plants import PLANTS, plant_kind
 from rpms.nodes.arbitration import snippet_conflict
 from rpms.rules import match_action
 from rpms.rules.conditions import DecisionPoint
@@ -67,9 +67,9 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
 def test_the_memory_stays_and_what_is_planted_says_other_things(world: str, seed: int) -> None:
     learned, planted = memory_of(world, seed)
     assert learned == read_snapshot(get_environment(world).memory)[1]
-    assert not any(plant_kind(entry.id) for entry in learned)
+    assert not any(contradiction_kind(entry.id) for entry in learned)
     assert len({entry.id for entry in planted}) == len(planted)
-    assert {plant_kind(entry.id) for entry in planted} == {*PLANTS}
+    assert {contradiction_kind(entry.id) for entry in planted} == {*CONTRADICTIONS}
     sound = [entry for entry in learned if not isinstance(entry, Finds)]
     goals = {getattr(entry, "goal_signature", "") for entry in sound}
     advice = {
@@ -78,7 +78,7 @@ def test_the_memory_stays_and_what_is_planted_says_other_things(world: str, seed
     for entry in planted:
         assert isinstance(entry, Success | Failure) and entry.goal_signature in goals
         assert not any("{" in text for text in getattr(entry, "actions", []))
-        if isinstance(entry, Success) and plant_kind(entry.id) != "corrupted":
+        if isinstance(entry, Success) and contradiction_kind(entry.id) != "corrupted":
             assert (entry.goal_signature.split(":")[0], str(entry.lifted)) not in advice
 
 
@@ -92,7 +92,7 @@ def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed
     counts, contradicted = Counter[str](), Counter[str]()
     for entry in planted:
         assert isinstance(entry, Success | Failure)
-        kind = plant_kind(entry.id) + (" lesson" if isinstance(entry, Failure) else "")
+        kind = contradiction_kind(entry.id) + (" lesson" if isinstance(entry, Failure) else "")
         steps = manual.domain.procedures[goal_of(world, entry)["type"]]
         counts[kind] += 1
         if isinstance(entry, Failure):  # never to do what the procedure demands
@@ -113,7 +113,7 @@ def test_the_manual_contradicts_what_is_planted(world: str, spoiled: float, seed
 
 def test_every_way_of_breaking_a_rule_is_planted() -> None:
     """The paper's apple in the fridge, the wrong tool, the wrong order, a walk to a thing."""
-    planted = [e for e in memory_of("alfworld", 0)[1] if plant_kind(e.id) == "rule"]
+    planted = [e for e in memory_of("alfworld", 0)[1] if contradiction_kind(e.id) == "rule"]
     texts = [" > ".join(entry.lifted) for entry in planted if isinstance(entry, Success)]
     for advice in (
         "put {object} in/on {a fridge} > cool {object} with {a fridge}",

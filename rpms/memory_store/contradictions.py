@@ -1,16 +1,16 @@
-"""Plants: entries that contradict the manual in known places, to see what arbitration is worth.
+"""Entries that contradict the manual, planted in a memory to measure the worth of arbitration.
 
-A plant stands beside the sound memory, under the goal and in the state of the entry it was made
-from, and its id tells its kind to whoever counts what became of it:
+A contradiction is added to the sound memory with the goal and the state of the entry it was made
+from. Its id begins with ``planted_`` and its kind:
 
-- ``rule``: advice from where another rule held. Another action's tool, what is handled put into
-  the tool first (the paper's apple in the fridge), what is brought handled only after it was put
-  away, a walk to what is no place. No manual allows it, whatever else holds.
-- ``corrupted``: the spoiling of the control of that name, as far as its words change. A plain
-  refusal is not told as a success here: what was refused then may well be right now.
+- ``rule``: advice that every manual forbids. It uses another action's tool, puts the object in the
+  tool first (the paper's apple in the fridge), handles the object only after putting it away, or
+  walks to something that is no place.
+- ``corrupted``: the entry as the control ``corrupted`` has it, if that changes its last action.
+  Failure lessons are left out: an action that was rejected then may be right now.
 - ``goal``: sound advice for a sub-goal that goals of this type do not have.
 
-What is wrong is read off the memory itself: no manual is asked.
+Contradictions are made from the memory alone, without the manual.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ from rpms.memory_store.entries import CriticalFailure, Entry, Finds, Schema, Suc
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.recall import BLANK
 
-PLANTS = ("rule", "corrupted", "goal")
+CONTRADICTIONS = ("rule", "corrupted", "goal")
 _MARK = "planted"
 _TOOL = re.compile(r"\{object\}.*\{a ([^{}]+)\}")
 _BROUGHT = re.compile(r"\{object\}.*\{destination\}")
 
 
-def plant_kind(name: str) -> str:
-    """The kind of plant that an entry is by its id; empty for one that was really learned."""
+def contradiction_kind(name: str) -> str:
+    """Return the kind of a planted entry by its id; empty for a learned one."""
     mark, _, rest = name.partition("_")
     return rest.partition("_")[0] if mark == _MARK else ""
 
 
-def plants(
+def contradictions(
     entries: Sequence[Entry], spoiled: Sequence[Entry], chance: random.Random
 ) -> Iterator[Entry]:
-    """Plants of every kind for each snippet, as far as there are, and fatal actions as successes.
+    """Yield one contradiction of each kind for each snippet, and critical failures as successes.
 
-    ``spoiled`` are the same entries as the control ``corrupted`` has them. Which of several plants
-    of a kind it is to be, is a matter of chance.
+    ``spoiled`` holds the same entries as the control ``corrupted`` has them. If a kind has several
+    possible contradictions, one is drawn at random.
     """
-    lore = _Lore(entries)
+    summary = _MemorySummary(entries)
     for entry, wrong in zip(entries, spoiled, strict=True):
         if isinstance(entry, CriticalFailure):
             yield wrong.model_copy(update={"id": f"{_MARK}_corrupted_{entry.id}"})
         if not isinstance(entry, Success) or not entry.lifted:
             continue
-        # Another way may lead to the same: what it comes to in the end must be another thing.
+        # Another path may lead to the same result, so the last action must differ.
         differs = not isinstance(wrong, Success) or wrong.lifted[-1] != entry.lifted[-1]
         choices: tuple[Sequence[Entry], ...] = (
-            [*_retold(entry, lore)], [wrong] if differs else [], lore.foreign[_type(entry)],
+            [*_retold(entry, summary)], [wrong] if differs else [], summary.foreign[_type(entry)],
         )  # fmt: skip
-        for kind, plants_of_kind in zip(PLANTS, choices, strict=True):
-            if plants_of_kind:
+        for kind, choices_of_kind in zip(CONTRADICTIONS, choices, strict=True):
+            if choices_of_kind:
                 place = {"id": f"{_MARK}_{kind}_{entry.id}", "goal_signature": entry.goal_signature}
-                yield chance.choice(plants_of_kind).model_copy(update=place)
+                yield chance.choice(choices_of_kind).model_copy(update=place)
 
 
-class _Lore:
-    """What a memory tells of its world.
+class _MemorySummary:
+    """Facts about the environment that can be read from a memory.
 
     Attributes:
-        tools: an action's wording without names -> the kinds of things it is done with.
-        putting: how something is brought to its destination, with roles.
-        forms: what each action looks like.
+        tools: an action's wording without names -> the kinds of its tools.
+        putting: the action that brings an object to its destination, with roles.
+        forms: a pattern for each action.
         places: kinds of places.
-        foreign: for a type of goal, snippets for sub-goals that it does not have.
+        foreign: for each goal type, snippets for sub-goals that it does not have.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -81,7 +81,7 @@ class _Lore:
                 self.tools[BLANK.sub("", action)].add(tool[1])
         self.putting = next(filter(_BROUGHT.search, actions), "")
         templates = [entry.action_template for entry in entries if isinstance(entry, Schema)]
-        # Actions without a schema that says something: what a snippet ends with, about one thing.
+        # For actions without a schema: the last action of a snippet, if it names one thing.
         for entry in snippets:
             for thing in filter(None, map(str, entry.outcome.values())):
                 head, _, tail = entry.actions[-1].partition(f" {thing}")
@@ -97,37 +97,37 @@ class _Lore:
         }
 
     def argument(self, action: str) -> str:
-        """What an action is about, if that is one thing."""
+        """Return the argument of an action that has exactly one."""
         names = next((m.groups() for form in self.forms if (m := form.fullmatch(action))), ())
         return str(names[0]) if len(names) == 1 else ""
 
 
-def _retold(entry: Success, lore: _Lore) -> Iterator[Success]:
-    """The advice told so that it breaks a rule: in roles, and in the names it was recorded with."""
+def _retold(entry: Success, summary: _MemorySummary) -> Iterator[Success]:
+    """Yield the advice changed so that it breaks a rule, in its roles and in its names."""
     names = _role_names(entry)
-    for lifted in (*_wrong_tools(entry, lore), *_late(entry), *_walks_to_things(entry, lore)):
+    for lifted in (*_wrong_tools(entry, summary), *_late(entry), *_walks_to_things(entry, summary)):
         text = "\n".join(lifted)
         for role in set(BLANK.findall(text)):
-            # A home that did not need a tool of this kind is told to have had one.
+            # The recorded scene may have had no tool of this kind: a name is made up.
             name = names.get(role) or (f"{role[2:]} 1" if role.startswith("a ") else "{?}")
             text = text.replace(f"{{{role}}}", name)
         if "{?}" not in text:
             yield entry.model_copy(update={"lifted": lifted, "actions": text.split("\n")})
 
 
-def _wrong_tools(entry: Success, lore: _Lore) -> Iterator[list[str]]:
-    """With the tool of another action, or put into the right one first."""
+def _wrong_tools(entry: Success, summary: _MemorySummary) -> Iterator[list[str]]:
+    """Yield the steps with another action's tool, or with the object put into the right one."""
     *way, last = entry.lifted
     if tool := _TOOL.search(last):
-        own, role = lore.tools[BLANK.sub("", last)], f"{{a {tool[1]}}}"
-        for other in sorted(set().union(*lore.tools.values()) - own):
+        own, role = summary.tools[BLANK.sub("", last)], f"{{a {tool[1]}}}"
+        for other in sorted(set().union(*summary.tools.values()) - own):
             yield [action.replace(role, f"{{a {other}}}") for action in entry.lifted]
-        if lore.putting:
-            yield [*way, lore.putting.replace("{destination}", role), last]
+        if summary.putting:
+            yield [*way, summary.putting.replace("{destination}", role), last]
 
 
 def _late(entry: Success) -> Iterator[list[str]]:
-    """Brought where it belongs first, and only then taken, or changed."""
+    """Yield the steps with the delivery moved to the front."""
     start = len(entry.lifted) if _BROUGHT.search(entry.lifted[-1]) else 0
     while start and "{destination}" in entry.lifted[start - 1]:
         start -= 1
@@ -135,21 +135,22 @@ def _late(entry: Success) -> Iterator[list[str]]:
         yield [*entry.lifted[start:], *entry.lifted[:start]]
 
 
-def _walks_to_things(entry: Success, lore: _Lore) -> Iterator[list[str]]:
-    """The place of the first walk and the thing that the last action is about, exchanged."""
-    place, thing = lore.argument(entry.lifted[0]), lore.argument(entry.lifted[-1])
+def _walks_to_things(entry: Success, summary: _MemorySummary) -> Iterator[list[str]]:
+    """Yield the steps with the first place and the last action's object exchanged."""
+    place, thing = summary.argument(entry.lifted[0]), summary.argument(entry.lifted[-1])
     role_names = {f"{{{role}}}": name for role, name in _role_names(entry).items()}
     kinds = [kind_of(role_names.get(name, name)) for name in (place, thing)]
-    if thing and kinds[0] in lore.places and kinds[1] not in lore.places:
+    if thing and kinds[0] in summary.places and kinds[1] not in summary.places:
         other = {place: thing, thing: place}
         either = re.compile("|".join(map(re.escape, sorted(other, key=len, reverse=True))))
         yield [either.sub(lambda name: other[name[0]], action) for action in entry.lifted]
 
 
 def _role_names(entry: Success) -> dict[str, str]:
-    """Who played each role where the entry comes from.
+    """Return the name of each role in the recorded scene.
 
-    From the last action back: the roles tell of walks that were not needed there.
+    Actions are matched from the last one back, because the roles contain walks that the recorded
+    episode did not need.
     """
     role_names: dict[str, str] = {}
     actions = [*entry.actions]
@@ -161,7 +162,7 @@ def _role_names(entry: Success) -> dict[str, str]:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    """What an action looks like: a name for every role."""
+    """Return a pattern that matches the template with any name for each role."""
     return re.compile("(.+)".join(map(re.escape, BLANK.split(template)[::2])))
 
 
