@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import read_run
 from rpms.memory_store import Note, read_notes
 from rpms.memory_store.methods import METHODS, MemoryMethod, RecallRequest
 from rpms.memory_store.methods.registry import ATTRIBUTES, checked_method, takes_manual
@@ -43,7 +45,9 @@ def test_the_class_of_the_page(tmp_path: Path, shell: Shell) -> None:
     lines = (tmp_path / "runs" / "e" / "episodes.jsonl").read_text().splitlines()
     played = [json.loads(line) for line in lines]
     assert len(played) == 2 and not any(one["error"] for one in played)
-    assert all(one["recalled"] >= 1 + len(notes) for one in played)
+    run = read_run(tmp_path / "runs" / "e")
+    recalled = [analysis_of(run, episode).recalled for episode in run.episodes.values()]
+    assert all(count >= 1 + len(notes) for count in recalled)
 
 
 def test_the_page_names_all_of_the_protocol() -> None:
