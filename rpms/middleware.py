@@ -1,10 +1,10 @@
-"""Our knowledge and our run files in an agent of one's own, as LangChain middleware.
+"""LangChain middleware that adds our knowledge and our run files to your own agent.
 
-``StateMemory`` puts rules, state and memories into the prompt; ``Recorder`` writes run files. The
-guard of tool calls is ``rpms.guard.RulesGuard``. One conversation is one episode, and its first
-message the task. It lies in the agent's state under ``episode``; whichever middleware comes first
-reads the new answers into it, and our stages do the rest as they do in our own graph. Each can be
-had alone; the recorder stands last but for the guard, for it sees what the model is really sent.
+``StateMemory`` adds rules, state and memories to the prompt. ``Recorder`` writes run files. The
+guard of tool calls is ``rpms.guard.RulesGuard``. Each works alone. One conversation is one episode,
+and its first message is the task. The agent's state holds the episode under ``episode``: the first
+middleware folds new tool results into it, and the stages of our graph do the rest. List the
+recorder after the others, with only the guard behind it, so that it sees the final prompt.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from rpms.vocabulary.safe_text import valid
 from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
 
 LOG = logging.getLogger("rpms.recorder")
-BARE = RunContext.for_condition("A", examples=0)
-"""An agent without our knowledge; each middleware adds what it brings."""
-LED_TO_PROMPT = ("rules", "recalls", "truncated", "knowledge_tokens", "shortlist", "dropped_turns")
+BASELINE = RunContext.for_condition("A", examples=0)
+"""The settings of an agent without our knowledge; each middleware adds its own."""
+PROMPT_KEYS = ("rules", "recalls", "truncated", "knowledge_tokens", "shortlist", "dropped_turns")
 MOST_LIVE = 256
 ROLES = {"human": "user", "ai": "assistant", "tool": "user"}
 
@@ -63,37 +63,37 @@ Updates = Iterator[tuple[str, Mapping[str, Any]]]
 
 
 class ToolAgentState(AgentState[Any]):
-    """An agent's state with the episode; its ``split`` and ``task`` may be given as input."""
+    """An agent's state with the episode; the input may set the episode's ``split`` and ``task``."""
 
     episode: NotRequired[EpisodeState]
 
 
 class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
-    """Keeps goal, turns and belief in the agent's state, from the messages alone."""
+    """Keeps goal, turns and belief in the agent's state, computed from the messages alone."""
 
     state_schema = ToolAgentState
 
-    def __init__(self, world: str, **chosen: Any) -> None:
-        """The world by its name, as everywhere; ``chosen`` are settings of ``RunContext``."""
+    def __init__(self, world: str, **overrides: Any) -> None:
+        """``world`` names the environment; ``overrides`` are settings of ``RunContext``."""
         super().__init__()
-        self.env, self.chosen = get_environment(world), chosen
-        self.context = settings({**BARE.plain, **chosen})
+        self.env, self.overrides = get_environment(world), overrides
+        self.context = settings({**BASELINE.plain, **overrides})
         self.manual = load_manual(world, self.context.rules_dir, self.context.without_rules)
 
     def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Take in what the tools have answered, and that this middleware has a part in it."""
+        """Fold new tool results into the episode, and this middleware's settings."""
         episode: dict[str, Any] = {**state.get("episode", {})}
         for _, update in self.read(state["messages"], episode):
             apply_update(episode, update)
         guarded = {"guard": "verify"} if "guard" in state else {}
-        context = settings({**episode["settings"], **guarded, **self.chosen})
+        context = settings({**episode["settings"], **guarded, **self.overrides})
         return {"episode": {**episode, "settings": context.plain, "condition": context.condition}}
 
     def read(self, messages: Messages, state: dict[str, Any]) -> Updates:
-        """Yield what is new in a conversation, as updates of our stages.
+        """Yield the new messages of a conversation as updates of our stages.
 
-        The caller applies each update to ``state`` before the next; ``simulator_state`` holds the
-        last reply whose answers were read.
+        The caller applies each update to ``state`` before the next. ``simulator_state`` holds the
+        id of the last reply that was read.
         """
         episode = cast(EpisodeState, state)
         if "simulator_state" not in state:
@@ -112,35 +112,35 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
             elif isinstance(message, ToolMessage) and (call := calls.get(message.tool_call_id)):
                 yield from self._take_answer(message, call, reply.text, episode)
 
-    def _begin(self, messages: Messages, named: Mapping[str, Any]) -> EpisodeState:
-        """A fresh episode; a task without a name is known by its sentence."""
+    def _begin(self, messages: Messages, state: Mapping[str, Any]) -> EpisodeState:
+        """Start an episode; a task without an id gets one made from its sentence."""
         goal = valid(next((m.text for m in messages if isinstance(m, HumanMessage)), ""))
-        name = valid(str(named.get("task", slug(goal))))
-        split = named.get("split", self.env.splits()[0])
+        name = valid(str(state.get("task", slug(goal))))
+        split = state.get("split", self.env.splits()[0])
         task = Task(env=self.env.name, split=split, index=0, id=name, goal=goal, source="")
-        begun = EpisodeState(first_observation=goal, observation=goal, simulator_state={})
-        return {**fresh_state(self.context, task), **begun}
+        start = EpisodeState(first_observation=goal, observation=goal, simulator_state={})
+        return {**fresh_state(self.context, task), **start}
 
     def _take_answer(
         self, answer: ToolMessage, call: ToolCall, thought: str, state: EpisodeState
     ) -> Updates:
-        text, step, judged = answer.text, state["steps"] + 1, as_call(call)
-        action = self.action(judged)
-        if decided := answer.response_metadata.get(DECISION):
-            # What ran may have been changed by a person, and has the tool's defaults.
-            asked, (tool, ran) = judged.arguments, Call(**decided["call"])
-            judged = Call(tool, {name: ran[name] for name in (*asked, *ran) if name in ran})
-            action = self.action(judged)
-            proposal = self.action(Call(call["name"], {**judged.arguments, **asked}))
-            decision = _as_decision(decided, step, proposal, action)
-            # All of them: one that equals the first, alone, would be taken for it.
-            decisions, again = [*state["decisions"], decision], state["retries"] + 1
-            yield "action_arbitration", EpisodeState(decisions=decisions, retries=again)
-            if not decided["ran"]:
+        text, step, executed = answer.text, state["steps"] + 1, as_call(call)
+        action = self.action(executed)
+        if outcome := answer.response_metadata.get(DECISION):
+            # The executed call may have been edited by a person, and has the tool's defaults.
+            arguments, (tool, ran) = executed.arguments, Call(**outcome["call"])
+            executed = Call(tool, {name: ran[name] for name in (*arguments, *ran) if name in ran})
+            action = self.action(executed)
+            proposal = self.action(Call(call["name"], {**executed.arguments, **arguments}))
+            decision = _as_decision(outcome, step, proposal, action)
+            # The whole list: a single decision equal to the first would count as the old list.
+            decisions, retries = [*state["decisions"], decision], state["retries"] + 1
+            yield "action_arbitration", EpisodeState(decisions=decisions, retries=retries)
+            if not outcome["ran"]:
                 return
         failed = answer.status == "error" or self.env.failed(text)
         turn = Turn(step=step, thought=thought, action=action, observation=text, failed=failed,
-                    reply="", call=judged._asdict())  # fmt: skip
+                    reply="", call=executed._asdict())  # fmt: skip
         refused, played = state["invalid_actions"] + failed, note_played(state, action)
         yield "env_step", EpisodeState(history=[turn], observation=text, steps=step, retries=0,
                                        invalid_actions=refused, played_in=played)  # fmt: skip
@@ -148,12 +148,12 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         yield "belief_update", follow_belief(state, belief)
 
     def text(self, message: Any) -> str:
-        """What a message says and calls, for logs."""
+        """Print a message and its tool calls, for logs."""
         calls = (self.action(as_call(call)) for call in getattr(message, "tool_calls", ()))
         return "\n".join(filter(None, (message.text, *calls)))
 
     def action(self, call: Call) -> str:
-        """A call as an action of the manual, as prompts and memories say it; else as a call."""
+        """Word a call as an action of the manual, as prompts and memories do, if it has one."""
         rule = self.manual.by_name.get(call.tool)
         if rule is None or call.arguments.keys() != rule.called.keys():
             return str(call)
@@ -162,22 +162,23 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
         return action if match_action(self.manual, action) == (rule, names) else str(call)
 
 
-def _as_decision(decided: Mapping[str, Any], step: int, proposal: str, action: str) -> Decision:
-    """What the guard of tools decided, as the logs say it."""
-    verdict: Verdict = "accepted" if not decided["rule"] else "overridden"
+def _as_decision(outcome: Mapping[str, Any], step: int, proposal: str, action: str) -> Decision:
+    """Convert a decision of the tool guard to the form of the logs."""
+    verdict: Verdict = "accepted" if not outcome["rule"] else "overridden"
     return Decision(
-        step=step, proposal=proposal, verdict=verdict if decided["ran"] else "retried",
-        rule=decided["rule"], reason=decided["reason"], repair=decided["repair"],
-        played=action if decided["ran"] else "",
+        step=step, proposal=proposal, verdict=verdict if outcome["ran"] else "retried",
+        rule=outcome["rule"], reason=outcome["reason"], repair=outcome["repair"],
+        played=action if outcome["ran"] else "",
     )  # fmt: skip
 
 
 class StateMemory(EpisodeFollower):
-    """Puts the rules, the state and what fits it of a memory into every model call.
+    """Adds the rules, the state and fitting memories to every model call.
 
-    The same stages as in our graph retrieve, filter and arbitrate. Where ``memory`` names no file,
-    the agent's store has it, or ``memory.jsonl`` beside the world. Everything stands in the
-    system message; with ``layout="cache_friendly"`` what changes comes last, behind the messages.
+    The stages of our graph retrieve, filter and arbitrate the memories. If ``memory`` names no
+    file, they come from the agent's store, or from the environment's ``memory.jsonl``. The blocks
+    are added to the system message. With ``layout="cache_friendly"`` the blocks that change come
+    last, after the messages.
     """
 
     def __init__(self, world: str, memory: str | PathLike[str] | bool = True, **more: Any) -> None:
@@ -185,28 +186,30 @@ class StateMemory(EpisodeFollower):
         super().__init__(world, **{"rules": True, "memory": memory is not False, **file, **more})
 
     def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Go through our stages as far as the prompt."""
+        """Run our stages up to the prompt."""
         episode, stage = super().before_model(state, runtime)["episode"], "belief_update"
-        now, here = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
-        while (stage := next_stage(stage, now)) != "prompt_build":
+        view, step_runtime = cast(Any, episode), Runtime(context=self.context, store=runtime.store)
+        while (stage := next_stage(stage, view)) != "prompt_build":
             run = getattr(stages, stage)
-            apply_update(episode, run(now, here) if stage == "goal_retrieval" else run(now))
-        blocks = knowledge_blocks(knowledge_of(now))
+            apply_update(
+                episode, run(view, step_runtime) if stage == "goal_retrieval" else run(view)
+            )
+        blocks = knowledge_blocks(knowledge_of(view))
         parts = arrange(blocks, self.context.layout, self.env)
         texts = ["\n\n".join(filter(None, part)) for part in parts]
         episode["prompt"] = [Message(role="system", content=text) for text in texts]
         return {"episode": {**episode, "knowledge_tokens": tokens(blocks)}}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        """Let the model read it."""
+        """Add the blocks to the request."""
         return handler(self.inform(request))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        """The same on an event loop."""
+        """Add the blocks to the request, on an event loop."""
         return await handler(self.inform(request))
 
     def inform(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """The request with our blocks."""
+        """Return the request with our blocks."""
         opening, closing = (m["content"] for m in cast(Any, request.state)["episode"]["prompt"])
         if opening:
             system = request.system_message
@@ -219,22 +222,23 @@ class StateMemory(EpisodeFollower):
 
 
 class Recorder(EpisodeFollower):
-    """Writes every episode of an agent into a run folder, as ``rpms eval`` writes its own.
+    """Writes every episode of an agent into a run folder, in the format of ``rpms eval``.
 
-    The folder is checked when the recorder is made. After that nothing is raised into the agent:
-    what cannot be written is logged (``rpms.recorder``). The episodes of an agent are an arm of
-    the run, called by the agent's name. With other rules, memories or settings they are another
-    arm: ``refund desk (rules 3f2a)``.
+    The constructor checks the folder. Later errors never reach the agent: they are logged under
+    ``rpms.recorder``. The episodes of an agent form an arm of the run with the agent's name. Other
+    rules, memories or settings make another arm: ``refund desk (rules 3f2a)``.
 
-    An episode that breaks off is not written; of one that goes on, the last line counts.
+    An episode is written when the agent finishes; an interrupted one is not written. If a
+    conversation continues, its episode is written again, and the last line counts.
 
     Args:
-        world: the world by its name.
+        world: the environment's name.
         out: the run folder: a new or an empty one, or one that a recorder wrote.
-        won: tells from an episode's state whether it was won; by default at 100% of the goal.
-        name: what the agent is called; by default as in ``create_agent(name=...)``, else as the
-            world.
-        more: settings of ``RunContext``, such as ``model`` where it cannot be read off the model.
+        won: a function of the episode's state that returns True for a won episode; by default an
+            episode is won at 100% progress of the goal.
+        name: the agent's name; by default that of ``create_agent(name=...)``, else the
+            environment's.
+        more: settings of ``RunContext``, such as ``model`` if the model object does not name it.
     """
 
     def __init__(
@@ -249,18 +253,18 @@ class Recorder(EpisodeFollower):
         check_recording(self.out, self.env.name)
 
     def _has_reached_goal(self, state: Mapping[str, Any]) -> bool:
-        """A measure, so it is taken whether or not the agent itself has a sub-goal."""
+        """Measure the progress here, because an agent without rules may have no sub-goal."""
         pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
         return pointer["progress"] >= 100
 
     def before_model(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Take in what the tools have answered."""
+        """Fold new tool results into the episode."""
         with _logged_errors():
             return super().before_model(state, runtime)
         return {}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        """Note what the model is sent, and how long it takes."""
+        """Record the prompt and the duration of the call."""
         recorder = self._note_prompt(request)
         response = handler(request)
         if recorder:
@@ -268,7 +272,7 @@ class Recorder(EpisodeFollower):
         return response
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
-        """The same on an event loop, which waits for no file."""
+        """Record the call on an event loop; files are read in a thread."""
         recorder = await asyncio.to_thread(self._note_prompt, request)
         response = await handler(request)
         if recorder:
@@ -276,7 +280,7 @@ class Recorder(EpisodeFollower):
         return response
 
     def after_agent(self, state: ToolAgentState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Write the episode; ``simulator_state`` has which repeat it is, should it go on."""
+        """Write the episode; ``simulator_state`` keeps its repeat in case it continues."""
         with _logged_errors():
             episode = cast(Any, state).get("episode", {})
             recorder = self._live.pop(episode.get("episode_id"), None)
@@ -301,33 +305,38 @@ class Recorder(EpisodeFollower):
         return None
 
     def _agent_name(self) -> str:
-        named = self.agent or get_config().get("metadata", {}).get("lc_agent_name")
-        return " ".join(valid(str(named or self.env.name)).split())
+        name = self.agent or get_config().get("metadata", {}).get("lc_agent_name")
+        return " ".join(valid(str(name or self.env.name)).split())
 
     def _checksum(self, context: RunContext) -> str:
-        """Of the manual as it was first read: an edited file counts for the next recorder."""
+        """Return the checksum of the manual as first read; later edits need a new recorder."""
         manual = context.rules_dir, context.without_rules
         if manual not in self._checksums:
             self._checksums[manual] = rules_hash(self.env.name, *manual)
         return self._checksums[manual]
 
     def _note_prompt(self, request: ModelRequest[Any]) -> EpisodeRecorder | None:
-        """A recorder that fails is given up; the next call makes another from the messages."""
+        """Record the prompt; after an error the next call starts a new recorder."""
         state = cast(Any, request.state)
-        if "episode" not in state:  # that it could not be read has been logged
+        if "episode" not in state:  # before_model has logged the error
             return None
         episode = state["episode"]
         with _logged_errors():
             guard = {"guard": "verify"} if "guard" in state else {}
-            chosen = {**episode["settings"], **guard, **_decoding(request.model), **self.chosen}
+            overrides = {
+                **episode["settings"],
+                **guard,
+                **_decoding(request.model),
+                **self.overrides,
+            }
             recorder = self._live.get(episode["episode_id"]) or self._open(
-                episode, settings(chosen)
+                episode, settings(overrides)
             )
             self._catch_up(recorder, state["messages"])
             whole = [*filter(None, [request.system_message]), *request.messages]
             prompt = [{"role": ROLES.get(m.type, m.type), "content": self.text(m)} for m in whole]
-            leading = {name: episode[name] for name in LED_TO_PROMPT}
-            recorder.note("prompt_build", {**leading, "settings": chosen, "prompt": prompt})
+            leading = {name: episode[name] for name in PROMPT_KEYS}
+            recorder.note("prompt_build", {**leading, "settings": overrides, "prompt": prompt})
             return recorder
         self._live.pop(episode.get("episode_id"), None)
         return None
@@ -337,31 +346,33 @@ class Recorder(EpisodeFollower):
         recorder = EpisodeRecorder(Job("", episode["spec"]), False, rates)
         recorder.state |= {"task": episode["task_id"], "split": episode["split"]}
         self._live[episode["episode_id"]] = recorder
-        if len(self._live) > MOST_LIVE:  # those that broke off never end
+        if len(self._live) > MOST_LIVE:  # interrupted episodes never end
             self._live.pop(next(iter(self._live)), None)
         return recorder
 
     def _catch_up(self, recorder: EpisodeRecorder, messages: Messages) -> None:
-        """Also with what came before, where the episode was begun elsewhere."""
+        """Record all messages so far, also those of an episode that began elsewhere."""
         for stage, update in self.read(messages, recorder.state):
             recorder.note(stage, update)
 
 
 @contextmanager
 def _logged_errors() -> Iterator[None]:
-    """Log an error of ours, so that the agent goes on."""
+    """Log our errors instead of raising them into the agent."""
     try:
         yield
     except RpmsError as error:
         LOG.error("an episode is not recorded: %s", error)
-    except Exception:  # a world's own code may raise anything
+    except Exception:  # an environment's code may raise anything
         LOG.exception("an episode is not recorded")
 
 
 def _decoding(model: Any) -> dict[str, Any]:
-    """A model's name and temperature; clients call the name differently."""
+    """Return a model's name and temperature; clients have different fields for the name."""
     names = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
     name = next((n for n in names if n and isinstance(n, str)), type(model).__name__)
-    heat = getattr(model, "temperature", None)
-    heat = float(heat) if isinstance(heat, int | float) and heat >= 0 else 0.0
-    return {"model": valid(name), "temperature": heat}
+    temperature = getattr(model, "temperature", None)
+    temperature = (
+        float(temperature) if isinstance(temperature, int | float) and temperature >= 0 else 0.0
+    )
+    return {"model": valid(name), "temperature": temperature}

@@ -188,7 +188,7 @@ def list_models(as_json: JsonOption = False) -> None:
     usable: dict[str, str] = {}
     lacking: dict[str, str] = {}
     for model in models:
-        line = escape(": ".join(filter(None, (model.about, model.missing))))
+        line = escape(": ".join(filter(None, (model.description, model.missing))))
         (lacking if model.missing else usable)[model.name] = line
     print_stacked(console, "Usable now", usable)
     print_stacked(console, "Not yet", lacking)

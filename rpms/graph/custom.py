@@ -132,7 +132,7 @@ def _with_key_check(name: str, node: Node, keys: Collection[str]) -> Any:
     arguments to pass, so the wrapper keeps the signature.
     """
     if isinstance(node, CompiledStateGraph):
-        return node  # a subgraph may have keys of its own
+        return node  # a subgraph may have other keys
     if isinstance(node, Runnable):
         return node | RunnableLambda(partial(_check_keys, name, keys))
     if iscoroutinefunction(node):

@@ -105,22 +105,22 @@ class _MemorySummary:
 def _retold(entry: Success, summary: _MemorySummary) -> Iterator[Success]:
     """Yield the advice changed so that it breaks a rule, in its roles and in its names."""
     names = _role_names(entry)
-    for lifted in (*_wrong_tools(entry, summary), *_late(entry), *_walks_to_things(entry, summary)):
-        text = "\n".join(lifted)
+    for steps in (*_wrong_tools(entry, summary), *_late(entry), *_walks_to_things(entry, summary)):
+        text = "\n".join(steps)
         for role in set(BLANK.findall(text)):
             # The recorded scene may have had no tool of this kind: a name is made up.
             name = names.get(role) or (f"{role[2:]} 1" if role.startswith("a ") else "{?}")
             text = text.replace(f"{{{role}}}", name)
         if "{?}" not in text:
-            yield entry.model_copy(update={"lifted": lifted, "actions": text.split("\n")})
+            yield entry.model_copy(update={"lifted": steps, "actions": text.split("\n")})
 
 
 def _wrong_tools(entry: Success, summary: _MemorySummary) -> Iterator[list[str]]:
     """Yield the steps with another action's tool, or with the object put into the right one."""
     *way, last = entry.lifted
     if tool := _TOOL.search(last):
-        own, role = summary.tools[BLANK.sub("", last)], f"{{a {tool[1]}}}"
-        for other in sorted(set().union(*summary.tools.values()) - own):
+        own_tools, role = summary.tools[BLANK.sub("", last)], f"{{a {tool[1]}}}"
+        for other in sorted(set().union(*summary.tools.values()) - own_tools):
             yield [action.replace(role, f"{{a {other}}}") for action in entry.lifted]
         if summary.putting:
             yield [*way, summary.putting.replace("{destination}", role), last]

@@ -1,4 +1,4 @@
-"""Chat models by name; any LangChain ``BaseChatModel`` object works just as well."""
+"""Open chat models by name; any LangChain ``BaseChatModel`` object works as well."""
 
 from rpms.models.constrained import constrain
 from rpms.models.opening import default_timeout, forget_models, open_model

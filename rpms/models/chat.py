@@ -1,7 +1,4 @@
-"""The chat model that a run's settings name, and what its replies are held to.
-
-One way to open it, for every stage that needs it.
-"""
+"""Open the chat model that a run's settings name, with its limits and constraints."""
 
 from __future__ import annotations
 
@@ -20,27 +17,27 @@ log = logging.getLogger("rpms")
 
 
 def call_s(context: RunContext) -> float:
-    """How long one model call may take, as asked for or by the kind of model."""
+    """Return the time limit of a model call: the setting, or the default of the model."""
     return context.timeout_s or default_timeout(context.model)
 
 
 def reply_cache(context: RunContext, file: str) -> str:
-    """The file of earlier replies, where they may stand for new ones; else none.
+    """Return the cache file if the run may use cached replies.
 
-    Sampling asks for a new reply every time, and the planner is cheaper than the cache.
+    Sampling needs a new reply every time, and the planner is cheaper than the cache.
     """
     return file if context.model != "sim" and not context.temperature else ""
 
 
 def reply_tokens(env: str, context: RunContext) -> int:
-    """How long a reply may be: as asked for, or by the world."""
+    """Return the token limit of a reply: the setting, or the environment's default."""
     return context.max_tokens or get_environment(env).max_tokens
 
 
 def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
-    """The model of a context, with the world's reply length and held to its actions if asked for.
+    """Open the model of a context, constrained to actions if the settings ask for it.
 
-    ``cache`` names a file of replies that need no new call. Nothing is sent over the network yet.
+    ``cache`` names a file of earlier replies. Nothing is sent over the network yet.
     """
     return open_model(
         context.model,
@@ -55,9 +52,9 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
 
 
 def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:
-    """Say of each server, once, if nobody can know whose replies are in the cache.
+    """Warn once about each server whose cached replies may come from other weights.
 
-    The servers are asked for their models; not to be called on an event loop.
+    This requests the servers' model lists, so do not call it on an event loop.
     """
     caches = (chat.cache for chat in chats)
     doubts = [cache.doubt() for cache in caches if isinstance(cache, ResponseCache)]
@@ -66,10 +63,10 @@ def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:
 
 
 def allowed_syntaxes(env: str, context: RunContext) -> tuple[str, ...]:
-    """The syntaxes replies are held to, from the manual's Tier 3; none when they are free.
+    """Return the action syntaxes of Tier 3 that replies are constrained to; none if unconstrained.
 
-    The form alone comes from the manual: a run without rules in its prompt can be held to it
-    too, and learns nothing from it about what is possible now.
+    Only the form comes from the manual, so a run without rules can be constrained as well: it
+    learns nothing about which actions are possible.
     """
     if context.constrain != "grammar" and context.guard != "policy":
         return ()

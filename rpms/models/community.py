@@ -1,4 +1,4 @@
-"""The chat models of langchain-community, which is an extra, by the names of their classes."""
+"""Open chat models of langchain-community, an optional extra, by the names of their classes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ INSTALL = "pip install 'rpms[community]'"
 
 
 def open_community(spec: str, options: dict[str, Any]) -> BaseChatModel:
-    """The model of a ``CLASS:NAME``, or of a ``CLASS`` that needs no name.
+    """Open ``CLASS:NAME``, or a ``CLASS`` that needs no name.
 
-    The classes share no settings: each is given those that it has fields for. A base URL is
-    refused, as some have a field for it and call their own server all the same.
+    The classes share no settings: each gets those that it has fields for. A base URL is an error,
+    because some classes accept it and still call their own server.
     """
     kind, _, name = spec.partition(":")
     if "base_url" in options:
         raise RpmsError(
-            f"'community:{spec}' takes no base URL: its class has settings of its own for that; a "
-            "server of OpenAI's protocol is called openai:NAME"
+            f"'community:{spec}' takes no base URL: its class has its own settings for that; for a "
+            "server of OpenAI's protocol use openai:NAME"
         )
     try:
         from langchain_community import chat_models
     except ImportError as error:
         raise RpmsError(f"provider 'community' is not installed: {INSTALL}") from error
     if kind not in chat_models.__all__:
-        known = sorted(chat_models.__all__)
-        raise RpmsError(f"langchain-community has no chat model '{kind}'; {offer(kind, known)}")
+        names = sorted(chat_models.__all__)
+        raise RpmsError(f"langchain-community has no chat model '{kind}'; {offer(kind, names)}")
     model = getattr(chat_models, kind)
     fields = {*model.model_fields, *(field.alias for field in model.model_fields.values())}
     settings = {key: value for key, value in options.items() if key in fields}

@@ -1,12 +1,11 @@
 """Replies constrained to the format by a JSON schema.
 
-The schema is built from action syntaxes such as ``take {object} from {place}``, which are data:
-this file knows no world. It fixes the form of a reply, never which thing is named in it; a model
-can still name what is not there, and that is the agent's mistake to make.
+The schema is built from action syntaxes such as ``take {object} from {place}``. It fixes the form
+of a reply but not its names: a model can still name things that do not exist.
 
-``response_format: json_schema`` is what OpenAI, vLLM, llama.cpp and Ollama all take. Some servers
-reject it and some ignore it without a word, so a reply counts only if it keeps to the format.
-Where the server does not keep to it the replies stay free, and one warning says so.
+OpenAI, vLLM, llama.cpp and Ollama accept ``response_format: json_schema``. Some servers reject it
+and some ignore it silently, so every constrained reply is checked. If a server does not keep to the
+schema, its replies are left unconstrained, with one warning.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ log = logging.getLogger("rpms")
 LONGEST_THOUGHT = 240
 LONGEST_WORD = 20
 LONGEST_NUMBER = 3
-"""A small model that falls into repeating one digit must come to an end."""
+"""The limit stops a small model that repeats one digit."""
 MOST_WORDS = 8
 """``metal pot containing water in kitchen`` has six."""
 # Printable ASCII without the colon: no thought can look like an "Action:" label. The quotation
@@ -39,14 +38,14 @@ _THOUGHT = "[ !#-9;-Z^-~]"
 _LETTERS = f"[a-zA-Z]{{1,{LONGEST_WORD}}}"
 _NUMBER = f"[0-9]{{1,{LONGEST_NUMBER}}}"
 _BLANK = re.compile(r"\{\w+\}")
-# How servers say that they do not take a field, or choke on it. A fault that passes (429, 503,
-# a timeout) says nothing about the form and goes to the caller as it is.
+# Status codes of servers that do not accept the field. Transient errors (429, 503, a timeout) say
+# nothing about the schema and are raised.
 REJECTED = (400, 404, 415, 422, 500, 501)
 Call = Callable[[dict[str, Any]], Awaitable[ChatResult]]
 
 
 def reply_schema(syntaxes: Sequence[str]) -> dict[str, Any]:
-    """The schema of a reply: ``{"thought": ..., "action": ...}``."""
+    """Return the JSON schema of a reply: ``{"thought": ..., "action": ...}``."""
     thought = f"^{_THOUGHT}{{0,{LONGEST_THOUGHT}}}$"
     return {
         "type": "object",
@@ -60,13 +59,12 @@ def reply_schema(syntaxes: Sequence[str]) -> dict[str, Any]:
 
 
 def request_fields(syntaxes: Sequence[str]) -> dict[str, Any]:
-    """The extra fields of a request that ask for the schema."""
+    """Return the extra fields of a request that ask for the schema."""
     schema = {"name": "reply", "strict": True, "schema": reply_schema(syntaxes)}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
 def fits(text: str, syntaxes: Sequence[str]) -> bool:
-    """Whether a reply keeps to the format."""
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):
@@ -77,7 +75,7 @@ def fits(text: str, syntaxes: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=8)
 def _actions(syntaxes: tuple[str, ...]) -> str:
-    """All actions as one regular expression, in the subset that JSON schemas may use."""
+    """Return one regular expression for all actions, in the subset that JSON schemas allow."""
     word = f"({_LETTERS}(-{_LETTERS})?|{_NUMBER})"
     name = f"{word}( {word}){{0,{MOST_WORDS - 1}}}"
     return "|".join(
@@ -88,7 +86,7 @@ def _actions(syntaxes: tuple[str, ...]) -> str:
 
 @dataclass
 class _Server:
-    """What replies have shown of one server."""
+    """The schema support of a server; ``proved`` after a reply has confirmed it."""
 
     takes_schema: bool = True
     proved: bool = False
@@ -99,7 +97,7 @@ _lock = threading.Lock()
 
 
 def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
-    """The same model with its replies constrained to actions; ``server`` is what to call it."""
+    """Wrap a model so that its replies are constrained to actions; ``server`` names it in logs."""
     if isinstance(model, ConstrainedModel) or model._llm_type.startswith("rpms-"):
         return model
     fields = ("model_name", "model", "openai_api_base", "base_url")
@@ -109,9 +107,9 @@ def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -
 
 
 class ConstrainedModel(BaseChatModel):
-    """A chat model whose requests carry the constraint where its server takes it.
+    """A chat model that asks its server to constrain replies to the syntaxes.
 
-    A single call may be constrained to ``choices`` of its own instead of the syntaxes.
+    A single call may pass its own ``choices`` instead of the syntaxes.
     """
 
     inner: BaseChatModel
@@ -133,9 +131,9 @@ class ConstrainedModel(BaseChatModel):
         async def call(extra: dict[str, Any]) -> ChatResult:
             return self.inner._generate(messages, stop, None, **extra, **kwargs)
 
-        asking = self._ask(choices or self.syntaxes, call)
+        coroutine = self._ask(choices or self.syntaxes, call)
         try:
-            asking.send(None)  # nothing in it waits, so it runs to its end
+            coroutine.send(None)  # it awaits nothing that suspends, so it runs to its end
         except StopIteration as end:
             result: ChatResult = end.value
             return result
@@ -155,9 +153,9 @@ class ConstrainedModel(BaseChatModel):
         return await self._ask(choices or self.syntaxes, call)
 
     async def _ask(self, syntaxes: Sequence[str], call: Call) -> ChatResult:
-        """The constrained reply, or a free one where the server does not constrain."""
+        """Return a constrained reply, or a free one if the server does not support the schema."""
         with _lock:
-            # Only clients of OpenAI's protocol can carry a field of the server's own.
+            # Only clients of OpenAI's protocol can send extra fields.
             possible = "extra_body" in type(self.inner).model_fields
             server = _servers.setdefault(self.server, _Server(possible))
         if server.takes_schema:
@@ -172,12 +170,12 @@ class ConstrainedModel(BaseChatModel):
                     server.proved = True
                     return result
                 if _cut_short(result):
-                    return result  # too little of it to judge by
+                    return result  # incomplete, so it shows nothing about the server
             server.takes_schema = server.proved = False
         try:
             result = await call({})
         except Exception:
-            if not server.proved:  # it fails anyway, and is to be asked anew
+            if not server.proved:  # the schema was not the cause: try it again next time
                 _servers.pop(self.server, None)
             raise
         with _lock:

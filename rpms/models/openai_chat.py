@@ -1,11 +1,12 @@
-"""OpenAI-compatible chat with long prompts, without the client's walk through every message.
+"""An OpenAI-compatible chat model that is fast with long prompts.
 
-The openai package compares each field of each message with every kind of message it knows
-before sending it: at fifty messages that takes longer than everything else in a step together.
-Our messages are plain text and need no translation, so they travel as the request's extra body,
-which the package sends as it is. What arrives at the server is the same JSON.
+The openai package validates each field of each message against every message type; at fifty
+messages that takes longer than the rest of a step. Our messages are plain text and need no
+conversion, so they are sent as the request's extra body, which the package does not validate. The
+server receives the same JSON.
 
-Imported only when a model of this kind is opened: the package behind it is heavy.
+This module is imported only when such a model is opened, because the openai package is slow to
+import.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from rpms.models.replies import token_counts
 
 
 class GarbledReply(ConnectionError):
-    """The server answered with something that is no chat reply: worth another attempt."""
+    """The server's answer is not a chat reply; the call is worth a retry."""
 
 
 class PlainChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` for prompts that are already in the shape of the wire."""
+    """``ChatOpenAI`` that sends messages without validating them."""
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
@@ -44,12 +45,12 @@ class PlainChatOpenAI(ChatOpenAI):
             if isinstance(response, BaseModel):
                 response = response.model_dump(warnings=False)
             if isinstance(response, dict):
-                # Counts that are numbers, or none: the package adds up whatever a server sent.
+                # Servers may send counts that are no numbers, and the package adds them up.
                 response = {**response, "usage": _usage(response.get("usage"))}
             result = super()._create_chat_result(response, generation_info)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            # An overloaded server or a proxy in between: half a document, a page of HTML, no
-            # choices. The client says so with whatever broke first.
+            # An overloaded server or a proxy may send half a document, a page of HTML or no
+            # choices; the client raises the first exception it runs into.
             raise GarbledReply(f"not a chat reply: {error}") from error
         if not result.generations:
             raise GarbledReply("not a chat reply: no choices")

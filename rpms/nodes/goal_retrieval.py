@@ -18,8 +18,8 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     """Read goal, sub-goal, belief and history; return every candidate, best first."""
     context = settings_of(state)
     method = find_method(context.memory_method)
-    carried_over = state.get("cross_trial_memory") or {}
-    if carried_over and (writer := carried_over.get("method")) != method.name:
+    cross_trial_memory = state.get("cross_trial_memory") or {}
+    if cross_trial_memory and (writer := cross_trial_memory.get("method")) != method.name:
         raise RpmsError(
             f"'cross_trial_memory' comes from the memory method '{writer}', and this run has "
             f"'{method.name}'; pass on what after_trial returned for this method"
@@ -28,12 +28,18 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
     manual = load_manual(
         state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
     )
-    grounding = GroundingContext(
+    moment = GroundingContext(
         manual, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
         env.role_names(state["belief"]), _effective(state), env.steps_done,
     )  # fmt: skip
-    begun = bool(state.get("history"))
-    request = RecallRequest(state["env"], grounding, context, carried_over, runtime.store, begun)
+    request = RecallRequest(
+        state["env"],
+        moment,
+        context,
+        cross_trial_memory,
+        store=runtime.store,
+        begun=bool(state.get("history")),
+    )
     return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 
 

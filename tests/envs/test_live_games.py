@@ -100,9 +100,9 @@ def test_a_state_that_belongs_elsewhere_is_refused(solved: Solved) -> None:
     (task, plan), (other, _) = solved[0], solved[1]
     player = begun(task, plan[:2])
     live.close_all()
-    with pytest.raises(EnvironmentFault, match="not the game"):
+    with pytest.raises(EnvironmentFault, match="of another game"):
         live.play("one", other, player.history, plan[2], player.world)
-    with pytest.raises(EnvironmentFault, match="where its record ends"):
+    with pytest.raises(EnvironmentFault, match="does not belong to the last recorded observation"):
         live.play("one", task, player.history[:1], plan[2], player.world)
 
 

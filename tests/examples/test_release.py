@@ -258,6 +258,6 @@ def test_an_episode_may_go_on_elsewhere(tmp_path: Path) -> None:
 def test_a_world_of_tools_has_no_games_of_ours() -> None:
     world = get_environment(NAME)
     assert (world.splits(), world.tasks("agent")) == (["agent"], [])
-    with pytest.raises(RpmsError, match="is played by an agent with tools, not by us"):
+    with pytest.raises(RpmsError, match="has no simulator: run an agent with tools"):
         world.open_game()
     assert world.command_templates()[1] == "lock {service}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rpms.models import SimPlanner, forget_models, open_model, opening
-from rpms.models.opening import LABELS, Choice, choices, is_own
+from rpms.models.opening import LABELS, ModelChoice, choices, is_import_path
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import in_process
@@ -104,7 +104,7 @@ def test_a_model_of_ones_own_by_its_import_path(
     monkeypatch.syspath_prepend(str(tmp_path))
     for known in (module, module.partition(".")[0]):  # another test's module of that name
         monkeypatch.delitem(sys.modules, known, raising=False)
-    assert is_own(f"{module}:make")
+    assert is_import_path(f"{module}:make")
     assert open_model(f"{module}:make", 0.5, seed=3).invoke("hello").text == "Action: look"
     assert sys.modules[module].given == {"seed": 3, "temperature": 0.5}
     assert open_model(f"{module}:ready").invoke("hello").text == "Action: inventory"
@@ -127,7 +127,7 @@ def test_a_model_of_ones_own_by_its_import_path(
     ],
 )
 def test_what_is_no_import_path_is_no_model_of_ones_own(name: str) -> None:
-    assert not is_own(name)
+    assert not is_import_path(name)
 
 
 def test_a_providers_name_is_not_its_clients_module(
@@ -136,10 +136,10 @@ def test_a_providers_name_is_not_its_clients_module(
     """Who writes groq:llama means the provider, though a package of that name is there too."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "groq.py").touch()
-    assert is_own("groq:llama")
+    assert is_import_path("groq:llama")
     (tmp_path / "langchain_groq.py").touch()
     importlib.invalidate_caches()
-    assert not is_own("groq:llama")
+    assert not is_import_path("groq:llama")
 
 
 def test_a_provider_whose_package_is_missing_names_the_extra(
@@ -212,14 +212,16 @@ def test_langchain_community_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Choice]:
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, ModelChoice]:
     """What a machine without keys, packages and weights gets to see."""
     monkeypatch.setenv("RPMS_CACHE", str(tmp_path))
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
     return {choice.name: choice for choice in choices()}
 
 
-def test_ours_work_everywhere_and_the_others_say_what_they_need(bare: dict[str, Choice]) -> None:
+def test_ours_work_everywhere_and_the_others_say_what_they_need(
+    bare: dict[str, ModelChoice],
+) -> None:
     ready = {name for name, choice in bare.items() if not choice.missing}
     assert ready == {*LABELS, "MODULE:NAME"}
     runtime = "run 'make local' (outside a clone: pip install 'rpms[local]')"
@@ -245,7 +247,9 @@ def test_a_key_and_weights_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_prints_all_of_them(
-    bare: dict[str, Choice], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    bare: dict[str, ModelChoice],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     rpms = in_process(monkeypatch, capsys)

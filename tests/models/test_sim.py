@@ -22,7 +22,6 @@ from langchain_core.messages import (
     SystemMessage,
     convert_to_messages,
 )  # fmt: skip
-from langgraph.runtime import Runtime
 
 from rpms.graph import build_graph, run_episode
 from rpms.models import SimPlanner, sim
@@ -286,8 +285,8 @@ def recorded() -> list[Pair]:
     """The prompts of a real episode with the replies they got."""
     prompts: list[Any] = []
 
-    def keep(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        update = prompt_build(state, runtime)
+    def keep(state: EpisodeState) -> EpisodeState:
+        update = prompt_build(state)
         prompts.append(update["prompt"])
         return update
 

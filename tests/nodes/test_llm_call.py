@@ -31,10 +31,10 @@ from rpms.models.retrying import (
     FIRST_TRIES,
     LONGEST_PAUSE_S,
     RETRY,
-    asked_pause,
     backoff,
     is_transient,
     pause_before_retry,
+    requested_pause,
 )
 from rpms.nodes.state import EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
@@ -269,8 +269,8 @@ def test_what_counts_as_transient(error: Exception, transient: bool) -> None:
      ("nan", 0.0)],
 )  # fmt: skip
 def test_the_pause_a_server_asks_for(header: str, pause: float) -> None:
-    assert asked_pause(limited(retry_after=header)) == pause
-    assert asked_pause(limited()) == asked_pause(TimeoutError()) == 0
+    assert requested_pause(limited(retry_after=header)) == pause
+    assert requested_pause(limited()) == requested_pause(TimeoutError()) == 0
 
 
 Pause = Callable[..., float]

@@ -148,7 +148,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     extras = project["optional-dependencies"]
     assert set(extras) == {
         "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "scienceworld",
-        "telecom", "textworld",
+        "telecom",
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
@@ -159,7 +159,6 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
             *extras["ray"],
             *extras["telecom"],
         ],
-        ("requirements.txt", "requirements-textworld.txt"): extras["textworld"],
     }
     for names, ranges in kinds.items():
         pinned = versions(*names)

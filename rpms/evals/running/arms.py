@@ -18,7 +18,7 @@ from shlex import shlex
 from typing import Any
 
 from rpms.graph.build import Node
-from rpms.models.opening import is_own
+from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text
@@ -106,7 +106,7 @@ def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
     for name, path in paths.items():
         stages = ", ".join(sorted(load_stages({name: path})))
         sources[f"nodes {stages}"] = {"path": path, "hash": source_hash(path)}
-    if is_own(context.model):
+    if is_import_path(context.model):
         sources["model"] = {"path": context.model, "hash": source_hash(context.model)}
     if is_path(context.memory_method):
         path = context.memory_method

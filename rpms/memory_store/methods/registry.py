@@ -70,26 +70,26 @@ def checked_method(path: str, kind: Any) -> MemoryMethod:
 def _fault(name: str, method: Any) -> str:
     if not callable(method):
         return "it is no method"
-    ours = getattr(MemoryMethod, name)
-    if iscoroutinefunction(ours) != iscoroutinefunction(method):
-        return "it is not async" if iscoroutinefunction(ours) else "it must not be async"
+    base = getattr(MemoryMethod, name)
+    if iscoroutinefunction(base) != iscoroutinefunction(method):
+        return "it is not async" if iscoroutinefunction(base) else "it must not be async"
     also = {"manual"} & {*signature(method).parameters} if name == "learn" else ()
-    arguments = list(signature(ours).parameters)[1:]
+    arguments = list(signature(base).parameters)[1:]
     return _misfit(signature(method), *arguments, **dict.fromkeys(also, ""))
 
 
-def _misfit(form: Signature, *arguments: str, **named: str) -> str:
+def _misfit(form: Signature, *arguments: str, **keywords: str) -> str:
     try:
-        form.bind(*arguments, **named)
+        form.bind(*arguments, **keywords)
     except TypeError as error:
         return str(error)
     return ""
 
 
 def _form(name: str) -> str:
-    ours = getattr(MemoryMethod, name)
-    word = "async def" if iscoroutinefunction(ours) else "def"
-    return f"write '{word} {name}({', '.join(signature(ours).parameters)})'"
+    base = getattr(MemoryMethod, name)
+    word = "async def" if iscoroutinefunction(base) else "def"
+    return f"write '{word} {name}({', '.join(signature(base).parameters)})'"
 
 
 def takes_manual(function: Callable[..., Any]) -> bool:

@@ -315,8 +315,8 @@ def _detour(steps: Sequence[str], shorter: Sequence[str]) -> bool:
 
 def _content(recalled: Recall) -> tuple[object, ...]:
     entry, advice = recalled["entry"], recalled["advice"]
-    said = (tuple(advice[part]) for part in ("printed", "needs", "then", "places"))
-    return entry["type"], *said
+    contents = (tuple(advice[part]) for part in ("printed", "needs", "then", "places"))
+    return entry["type"], *contents
 
 
 def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
