@@ -1,6 +1,6 @@
-"""Approval before acting: a person approves, changes or refuses every action.
+"""Human approval: a person approves, edits or rejects every action.
 
-``python examples/approval.py`` asks at the terminal; a page or a server asks in the same way.
+``python examples/approval.py`` asks in the terminal; a web page or a server works the same way.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import rpms
 
 
 def approve(state: rpms.EpisodeState) -> Command[Literal["env_step", "llm_call"]]:
-    """Wait for ``{"type": "approve"}``, or ``"edit"`` with an action, or ``"reject"`` with why."""
+    """Wait for ``{"type": "approve"}``, ``"edit"`` with an action or ``"reject"`` with why."""
     answer = interrupt({"action": state["action"], "observation": state["observation"]})
     if answer["type"] == "reject":
-        why = f"That was refused: {answer['message']} Choose another action."
-        refusal = [("ai", state["reply"]), ("human", why)]
+        reason = f"That was refused: {answer['message']} Choose another action."
+        refusal = [("ai", state["reply"]), ("human", reason)]
         return Command(
             goto="llm_call", update={"action": "", "prompt": [*state["prompt"], *refusal]}
         )
@@ -27,7 +27,7 @@ def approve(state: rpms.EpisodeState) -> Command[Literal["env_step", "llm_call"]
 
 
 def play(answer: Callable[[dict[str, str]], dict[str, str]], **options: Any) -> dict[str, Any]:
-    """An episode in which ``answer`` is asked about every action; options of ``build_graph``."""
+    """Run an episode that asks ``answer`` about every action; options go to ``build_graph``."""
     graph = rpms.build_graph(before={"env_step": approve}, checkpointer=InMemorySaver(), **options)
     thread: Any = {"configurable": {"thread_id": "approval"}}
     result: dict[str, Any] = graph.invoke({"task": 0}, thread)
@@ -38,9 +38,11 @@ def play(answer: Callable[[dict[str, str]], dict[str, str]], **options: Any) -> 
 
 
 def ask(question: dict[str, str]) -> dict[str, str]:
-    """At the terminal."""
+    """Ask in the terminal."""
     print(f"\n{question['observation']}\nThe agent would: {question['action']}")
-    typed = input("Enter approves; another action replaces it; 'no, WHY' refuses: ").strip()
+    typed = input(
+        "Press Enter to approve, type another action, or 'no, REASON' to reject: "
+    ).strip()
     if typed.startswith("no,"):
         return {"type": "reject", "message": typed.removeprefix("no,").strip()}
     return {"type": "edit", "action": typed} if typed else {"type": "approve"}

@@ -3,7 +3,7 @@
     python examples/tune.py --model FILE.gguf --data lines.jsonl --out tuned --merge merged
     vllm serve merged --served-model-name tuned
 
-See docs/tuning.md. Meant for one GPU; a processor will do to try it out.
+See docs/tuning.md. It is meant for one GPU; a CPU is enough for a test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEEDED = ("trl", "peft")
 
 
 def read_examples(file: Path) -> Iterator[dict[str, Any]]:
-    """Each reply with weight 1, as TRL takes it: the messages before it, and the reply."""
+    """Each reply with weight 1 in TRL's format: the messages before it, and the reply."""
     for line in file.read_text(encoding="utf-8").splitlines():
         messages = json.loads(line)["messages"]
         plain = [{key: message[key] for key in ("role", "content")} for message in messages]
@@ -30,7 +30,7 @@ def read_examples(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def load(name: str) -> tuple[Any, Any]:
-    """The model and its tokenizer; the quantised weights of a GGUF file are unpacked."""
+    """Load the model and its tokenizer; the weights of a GGUF file are dequantised."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
@@ -45,7 +45,7 @@ def load(name: str) -> tuple[Any, Any]:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Train, and save the adapter and, if asked for, the merged model."""
+    """Train, and save the adapter and, with --merge, the merged model."""
     import torch
     from datasets import Dataset
     from peft import LoraConfig
@@ -65,7 +65,7 @@ def train(options: argparse.Namespace) -> None:
         num_train_epochs=options.epochs, max_steps=options.steps or -1,
         per_device_train_batch_size=options.batch, train_sampling_strategy="group_by_length",
         lr_scheduler_type="cosine", warmup_steps=10,
-        max_length=None,  # the usual 1,024 tokens would cut off the reply
+        max_length=None,  # the default of 1,024 tokens would cut off the reply
         completion_only_loss=True, bf16=torch.cuda.is_available(),
         save_steps=200, save_total_limit=1, logging_steps=10, report_to="none",
     )  # fmt: skip
@@ -89,13 +89,13 @@ def train(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the command line; nothing heavy is imported before it is understood."""
+    """Parse the command line before any heavy import."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--model", required=True, help="FILE.gguf, a folder, or a name on the hub")
-    add("--data", required=True, type=Path, help="a file of 'rpms export --format chat'")
+    add("--data", required=True, type=Path, help="a file of 'rpms export'")
     add("--out", required=True, type=Path, help="folder for the adapter and its checkpoints")
     add("--merge", type=Path, help="folder for the model with the adapter merged into it")
     add("--lora", type=int, default=16, metavar="RANK", help="rank of the adapter (16)")
@@ -104,7 +104,7 @@ def main() -> None:
     add("--epochs", type=float, default=1, help="passes over the data (1)")
     add("--steps", type=int, help="train this many steps instead of whole epochs")
     add("--minutes", type=float, help="save and stop after this time")
-    add("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    add("--resume", action="store_true", help="continue from the last checkpoint in --out")
     add("--seed", type=int, default=0)
     options = parser.parse_args()
     if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:

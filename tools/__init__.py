@@ -1,1 +1,1 @@
-"""Helpers for people who work on the project itself."""
+"""Tools for developers of the project."""

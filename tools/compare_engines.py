@@ -1,15 +1,15 @@
-"""Our engine against stock TextWorld, word by word: ``python -m tools.compare_engines FILES...``.
+"""Compare our engine with stock TextWorld: ``python -m tools.compare_engines FILES...``.
 
-``make textworld`` brings stock TextWorld, which serves as a reference here and nowhere else.
+``make textworld`` installs stock TextWorld, which only serves as a reference here.
 
-Every game is played on both: some steps at random, valid and invalid, then again from the start
+Every game runs on both engines: first random steps, valid and invalid, then from the start again
 its walkthrough and more random steps. Feedback, admissible commands, won, done and facts must be
-equal after each. Games that stock cannot load must be rejected by ours as well. Folders are
-searched for game files. The exit code is 1 if anything differed.
+equal after each step. Our engine must reject the games that stock cannot load. Folders are searched
+for game files. The exit code is 1 if anything differs.
 
-``--record`` plays generated homes on stock and writes it down, two of each goal type in both
-wordings. The transcripts let anyone check our engine against stock without a compiler: the tests
-play the same commands and must come to the same lines. Recording them again gives the same bytes.
+``--record`` runs generated homes on stock TextWorld and writes transcripts, two of each goal type
+in both wordings. The transcripts let anyone check our engine without a compiler: the tests run the
+same commands and must get the same lines. Recording them again gives the same bytes.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _STOCK = ("textworld", "fast_downward", "alfworld", "numpy")
 
 
 def missing_stock() -> list[str]:
-    """The packages that stock TextWorld lacks on this machine."""
+    """The packages of stock TextWorld that are not installed."""
     return [name for name in _STOCK if find_spec(name) is None]
 
 
 def start_stock(gamefile: Path) -> Any:
-    """TextWorld's own environment for a game, as alfworld starts it."""
+    """TextWorld's environment for a game, as alfworld starts it."""
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler, AlfredInfos
 
@@ -59,8 +59,8 @@ def start_stock(gamefile: Path) -> Any:
 def _repair_stock() -> None:
     """Let stock TextWorld run on Python 3.13, where writing to ``locals()`` has no effect.
 
-    Its text expansion evaluates names that it has put there. The same expression is evaluated
-    with the same names, given explicitly; nothing else changes.
+    Its text expansion evaluates names that it has put there. The replacement evaluates the same
+    expression and passes the same names explicitly.
     """
     from textworld.envs.pddl import textgen
 
@@ -91,17 +91,15 @@ class StockEngine:
             self._env.load(str(gamefile))
 
     def reset(self) -> EngineState:
-        """Start the loaded game."""
         self._state = self._env.reset()
         return self._observe(bool(self._state["won"]))
 
     def step(self, command: str) -> EngineState:
-        """Play one command."""
         self._state, _, done = self._env.step(command)
         return self._observe(bool(done))
 
     def facts(self) -> list[Fact]:
-        """TextWorld's true facts, in the form our engine reports them."""
+        """TextWorld's facts in the form of our engine."""
         return [
             Fact(fact.name, tuple(name.strip() for name in fact.names))
             for fact in self._state["facts"]
@@ -113,8 +111,8 @@ class StockEngine:
         return EngineState(state["feedback"], commands, bool(state["won"]), done)
 
 
-class Seen(NamedTuple):
-    """What a game said after a reset (no command) or a step."""
+class Observed(NamedTuple):
+    """The result of a reset (no command) or a step."""
 
     command: str | None
     feedback: str
@@ -123,22 +121,22 @@ class Seen(NamedTuple):
     done: bool
     facts: frozenset[Fact]
 
-    def differences(self, other: Seen) -> list[str]:
-        """In what two of them differ."""
+    def differences(self, other: Observed) -> list[str]:
+        """The names of the fields that differ."""
         return [name for name, a, b in zip(self._fields, self, other, strict=True) if a != b]
 
 
-def note(engine: GameEngine | StockEngine, command: str | None) -> Seen:
-    """Reset (no command) or step an engine and write down all it says."""
+def note(engine: GameEngine | StockEngine, command: str | None) -> Observed:
+    """Reset (no command) or step an engine and return everything it reports."""
     state = engine.reset() if command is None else engine.step(command)
-    return Seen(
+    return Observed(
         command, state.feedback, state.admissible_commands, state.won, state.done,
         facts=frozenset(engine.facts()),
     )  # fmt: skip
 
 
-def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
-    """Three of four valid, verbs taking turns: most commands of a game are walks."""
+def _propose(rng: random.Random, seen: Observed, played: Sequence[str]) -> str:
+    """Propose a command, valid in three of four cases, with all verbs equally likely."""
     chance = rng.random()
     if chance < 0.75:
         verbs = sorted({command.split()[0] for command in seen.admissible})
@@ -150,8 +148,8 @@ def _propose(rng: random.Random, seen: Seen, played: Sequence[str]) -> str:
 
 def play(
     engine: GameEngine | StockEngine, name: str, walkthrough: Sequence[str], before: int, after: int
-) -> Iterator[Seen]:
-    """One game as it goes; the same name always proposes the same."""
+) -> Iterator[Observed]:
+    """Run one game; the same name always proposes the same commands."""
     rng, seen, played = random.Random(name), note(engine, None), list[str]()
     yield seen
     for _ in range(before):
@@ -164,26 +162,26 @@ def play(
 
 
 def compare(file: Path, ours: GameEngine, stock: StockEngine, steps: int) -> tuple[int, str]:
-    """How many steps one game was compared for, and the first difference, if there is one."""
-    refused = ""
+    """The number of compared steps of one game, and the first difference or an empty text."""
+    rejection = ""
     try:
         ours.load(file)
     except RpmsError as error:
-        refused = str(error)
+        rejection = str(error)
     try:
         stock.load(file)
-    except Exception as error:  # Stock falls over in many ways, each of them a refusal.
-        return 0, "" if refused else f"stock cannot load it ({error!r}), ours can"
-    if refused:
-        return 0, f"ours refuses it ({refused}), stock does not"
+    except Exception as error:  # Stock fails with many kinds of errors; each is a rejection.
+        return 0, "" if rejection else f"stock cannot load it ({error!r}), ours can"
+    if rejection:
+        return 0, f"ours rejects it ({rejection}), stock does not"
     count = 0
     walkthrough = ours.game.walkthrough or []
-    for theirs in play(stock, f"{file.parent.name}", walkthrough, steps, steps // 3):
-        mine = note(ours, theirs.command)
+    for expected in play(stock, f"{file.parent.name}", walkthrough, steps, steps // 3):
+        actual = note(ours, expected.command)
         count += 1
-        if differing := theirs.differences(mine):
-            where = f"step {count}, {theirs.command!r}: {', '.join(differing)}"
-            return count, f"{where}: stock {theirs.feedback!r}, ours {mine.feedback!r}"
+        if differing := expected.differences(actual):
+            where = f"step {count}, {expected.command!r}: {', '.join(differing)}"
+            return count, f"{where}: stock {expected.feedback!r}, ours {actual.feedback!r}"
     return count, ""
 
 
@@ -197,7 +195,6 @@ def find_games(paths: Sequence[Path]) -> list[Path]:
 
 
 def recorded_homes() -> list[tuple[Split, Dialect, int]]:
-    """The homes that are recorded."""
     return [
         (split, dialect, index)
         for split in GENERATED
@@ -207,26 +204,26 @@ def recorded_homes() -> list[tuple[Split, Dialect, int]]:
 
 
 def heading(game: GeneratedGame, dialect: Dialect) -> dict[str, Any]:
-    """Which home a transcript is of, and how to tell that it is the same now."""
+    """The home of a transcript, with a digest of its game file."""
     digest = hashlib.sha256(game.game_file.encode()).hexdigest()[:16]
     return {"split": game.split, "index": game.index, "dialect": dialect, "game": digest}
 
 
-def transcript(seen: Iterable[Seen]) -> Iterator[list[Any]]:
-    """What was seen, each step by what changed; facts of a reset by their hash alone."""
-    commands, known = tuple[str, ...](), set[str]()
-    for now in seen:
-        facts = {f"{fact.predicate}({', '.join(fact.args)})" for fact in now.facts}
-        line: list[Any] = [now.command, now.feedback, int(now.won), int(now.done)]
-        if now.command is None:
+def transcript(seen: Iterable[Observed]) -> Iterator[list[Any]]:
+    """One line per step, with the changes since the last; a reset has a digest of its facts."""
+    commands, old_facts = tuple[str, ...](), set[str]()
+    for step in seen:
+        facts = {f"{fact.predicate}({', '.join(fact.args)})" for fact in step.facts}
+        line: list[Any] = [step.command, step.feedback, int(step.won), int(step.done)]
+        if step.command is None:
             digest = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()[:16]
-            line += [list(now.admissible), [], [digest], []]
+            line += [list(step.admissible), [], [digest], []]
         else:
-            line += [[command for command in now.admissible if command not in commands]]
-            line += [[command for command in commands if command not in now.admissible]]
-            line += [sorted(facts - known), sorted(known - facts)]
+            line += [[command for command in step.admissible if command not in commands]]
+            line += [[command for command in commands if command not in step.admissible]]
+            line += [sorted(facts - old_facts), sorted(old_facts - facts)]
         yield line
-        commands, known = now.admissible, facts
+        commands, old_facts = step.admissible, facts
 
 
 def record(home: tuple[Split, Dialect, int]) -> str:
@@ -241,7 +238,7 @@ def record(home: tuple[Split, Dialect, int]) -> str:
 
 
 def replay(entries: Sequence[Any], folder: Path) -> str:
-    """The transcript of the same home and the same commands on our engine."""
+    """The transcript of the same home and commands on our engine."""
     head = entries[0]
     game = sample_home(head["split"], head["index"], head["dialect"])
     engine = GameEngine()
@@ -266,11 +263,15 @@ def _text(entries: Iterable[Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, or record; the exit code."""
+    """Compare or record; return the exit code."""
     parser = argparse.ArgumentParser(prog="compare_engines", description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path, help="game files, or folders with some")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="game files, or folders with game files"
+    )
     parser.add_argument("--steps", type=int, default=50, help="random steps per game")
-    parser.add_argument("--record", action="store_true", help="write the transcripts of stock")
+    parser.add_argument(
+        "--record", action="store_true", help="record transcripts of stock TextWorld"
+    )
     options = parser.parse_args(arguments)
     if options.record == bool(options.files):
         parser.error("give files to compare, or --record")

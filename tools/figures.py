@@ -1,6 +1,6 @@
-"""How long things take on this machine: ``python -m tools.figures``.
+"""Measure the speed of this machine: ``python -m tools.figures``.
 
-The figures mean nothing on another machine, nor while this one is busy.
+The figures are valid only for this machine, and only while it is idle.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def engine_times(games: int = 8, steps: int = 40) -> dict[str, float]:
 
 
 def stage_times(episodes: int = 4, steps: int = 40) -> dict[str, float]:
-    """Milliseconds of each stage in a step, with LangGraph's share; random takes the model's place.
+    """Milliseconds of each stage in a step, including LangGraph's share, with a random model.
 
-    Stages follow one another, so each one's time is that since the update before.
+    Stages run one after another, so the time of each is the time since the previous update.
     """
     spent: dict[str, float] = defaultdict(float)
     context = RunContext.for_condition("D", model="random", max_steps=steps)
@@ -69,10 +69,10 @@ def stage_times(episodes: int = 4, steps: int = 40) -> dict[str, float]:
         began = perf_counter()
         for update in build_graph().stream(start, context=context, stream_mode="updates"):
             (stage,) = cast("dict[str, Any]", update)
-            now = perf_counter()
-            spent[stage] += now - began
+            ended = perf_counter()
+            spent[stage] += ended - began
             counted += stage == "env_step"
-            began = now
+            began = ended
     return {stage: 1000 * seconds / counted for stage, seconds in spent.items()}
 
 
@@ -92,7 +92,7 @@ def guard_times(decisions: int = 20_000) -> dict[str, float]:
 
 
 def write_manual(folder: Path) -> Manual:
-    """Ten tools, and a policy of ten rules for each."""
+    """A manual with ten tools, and a policy of ten rules for each."""
     actions = [
         {"id": f"E-{n}", "name": f"tool_{n}", "arguments": {"order_id": "order", "usd": "usd"}}
         for n in range(TOOLS)
@@ -110,7 +110,7 @@ def write_manual(folder: Path) -> Manual:
 
 
 def make_belief() -> Belief:
-    """Many orders, of which every other one may be paid back."""
+    """A belief with many orders; every other one may be refunded."""
     belief = empty_belief()
     for n in range(ORDERS):
         belief["flags"][f"O{n}"] = "checked"
@@ -127,7 +127,6 @@ def calls(number: int) -> Iterator[Call]:
 
 
 def main() -> None:
-    """Print all of them, in milliseconds."""
     parts: dict[str, Callable[[], dict[str, float]]] = {
         "ALFWorld's engine": engine_times,
         "one step of the agent, by stage": stage_times,

@@ -1,4 +1,4 @@
-"""docs/glossary.md, made anew by ``python -m tools.glossary_page``."""
+"""Generate docs/glossary.md: ``python -m tools.glossary_page``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ pointer rests on a term. This page is made from `rpms/vocabulary/glossary.yaml`.
 
 
 def page() -> str:
-    """A section of the page for every section of the file."""
     parts = [HEAD]
     for section, terms in read_glossary().items():
         rows = "".join(f"| {term} | {text} |\n" for term, text in terms.items())

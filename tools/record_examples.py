@@ -1,11 +1,10 @@
-"""Record the one-shot examples of the prompts from the real engines.
+"""Record the one-shot examples of the prompts with the real environments.
 
-ALFWorld: two examples of each goal type (the second for protocols that show two), played in
-generated homes far outside the default splits, with a little searching and short thoughts.
-ScienceWorld: one won episode per family, played by the built-in planner under Rules-only on train
-variations, of a length that shows the procedure without filling the prompt. Telecom: one per issue,
-played by the manual's own policy on train tickets. Run it again after changing the planner or the
-wording of observations:
+ALFWorld: two examples of each goal type (the second for protocols that show two), in generated
+homes far outside the default splits, with a little searching and short thoughts. ScienceWorld: one
+successful episode per family, by the built-in planner under condition B on train variations, long
+enough to show the procedure and short enough for the prompt. Telecom: one per issue, by the
+manual's policy on train tickets. Run it again after a change of the planner or the observations:
 
     python -m tools.record_examples [alfworld] [scienceworld] [telecom]
 """
@@ -35,8 +34,8 @@ FIRST, LAST = 600, 780
 STEPS = range(7, 15)
 SEARCHED = range(1, 4)
 TOOLS = {"heat": "microwave", "cool": "fridge", "clean": "sinkbasin"}
-# Played by whom, on what, how long, and with how many characters of observations.
-PLAYED: Mapping[str, tuple[str, RunContext, range, int]] = {
+# Environment -> split, settings, number of steps, and the most characters of observations.
+RUNS: Mapping[str, tuple[str, RunContext, range, int]] = {
     "scienceworld": ("train_mini", RunContext.for_condition("B"), range(6, 31), 9000),
     "telecom": ("train", RunContext.for_condition("E", model="first"), range(12, 15), 4700),
 }
@@ -45,11 +44,11 @@ Example = tuple[str, dict[str, Any]]
 
 
 def main(worlds: Sequence[str]) -> None:
-    """Write prompts/examples/<goal type>.json (and .2.json) of the worlds named, or of all."""
-    for world in worlds or ("alfworld", *PLAYED):
+    """Write prompts/examples/<goal type>.json (and .2.json) of these environments, or of all."""
+    for world in worlds or ("alfworld", *RUNS):
         folder = get_environment(world).prompts / "examples"
         folder.mkdir(exist_ok=True)
-        examples = won_examples(world, *PLAYED[world]) if world in PLAYED else household_examples()
+        examples = won_examples(world, *RUNS[world]) if world in RUNS else household_examples()
         for name, example in examples:
             text = json.dumps(example, indent=1)
             (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
@@ -59,7 +58,7 @@ def main(worlds: Sequence[str]) -> None:
 def won_examples(
     name: str, split: str, context: RunContext, steps: range, characters: int
 ) -> Iterator[Example]:
-    """The first episode of each type that was won, without a refusal, and short."""
+    """The first short successful episode of each type without a rejected action."""
     world, graph = get_environment(name), build_graph()
     families = set(world.goal_types())
     for task in world.tasks(split):
@@ -94,7 +93,7 @@ def household_examples() -> Iterator[Example]:
 
 
 def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:
-    """Play one home; the transcript, and whether it is short and searching enough."""
+    """Run one home; return the transcript, and True if its length and searches fit."""
     source = Task(env="alfworld", split="", index=0, id=file.parent.name, goal="", source=str(file))
     observation = game.reset(source)
     goal = ENVIRONMENT.parse_goal(observation.rpartition("Your task is to: ")[2])
@@ -122,40 +121,40 @@ def play(game: AlfworldGame, file: Path) -> tuple[list[Message], bool]:
 
 
 def decide(goal: GoalSpec, belief: Belief, history: list[Turn]) -> tuple[str, str]:
-    """The manual's procedure, thinking aloud only where the plan takes a turn."""
+    """The thought and action of the manual's procedure; thoughts only where the plan changes."""
     step = ENVIRONMENT.sub_goal(goal, belief, history)
-    here, doors = belief["location"], belief["containers"]
-    held = belief["holding"][0] if belief["holding"] else ""
+    location, doors = belief["location"], belief["containers"]
+    carried = belief["holding"][0] if belief["holding"] else ""
     if step["name"] in ("find_object", "find_lamp"):
         return _search(goal, belief, history, step["target"])
     if step["name"] == "take_object":
         thing, place = step["target"].split(" from ")
-        if here != place:
+        if location != place:
             return f"I saw {thing} at {place}.", f"go to {place}"
         return f"Now I find {thing}. I take it.", f"take {thing} from {place}"
     if step["name"] == "use_lamp":
         lamp, place = step["target"].split(" at ")
-        if here == place:
-            return f"I hold {held} and the {lamp} is here.", f"use {lamp}"
+        if location == place:
+            return f"I hold {carried} and the {lamp} is here.", f"use {lamp}"
         return f"The {lamp} is at {place}.", f"go to {place}"
     if step["name"] == "place_object":
         place = next(p for p in belief["places"] if kind_of(p) == goal["destination"])
-        if kind_of(here or "") != goal["destination"]:
-            return f"Now I bring {held} to {place}.", f"go to {place}"
-        if doors.get(here or "") == "closed":
-            return "", f"open {here}"
-        return "", f"put {held} in/on {here}"
+        if kind_of(location or "") != goal["destination"]:
+            return f"Now I bring {carried} to {place}.", f"go to {place}"
+        if doors.get(location or "") == "closed":
+            return "", f"open {location}"
+        return "", f"put {carried} in/on {location}"
     verb = step["name"].removesuffix("_object")
     tool = next(p for p in belief["places"] if kind_of(p) == TOOLS[verb])
-    if here != tool:
+    if location != tool:
         return f"Now I {verb} it with {tool}.", f"go to {tool}"
-    return f"The {verb} action works with {held} in my hand.", f"{verb} {held} with {tool}"
+    return f"The {verb} action works with {carried} in my hand.", f"{verb} {carried} with {tool}"
 
 
 def _search(goal: GoalSpec, belief: Belief, history: list[Turn], target: str) -> tuple[str, str]:
-    here = belief["location"]
-    if here and belief["containers"].get(here) == "closed":
-        return f"The {here} is closed. I open it.", f"open {here}"
+    location = belief["location"]
+    if location and belief["containers"].get(location) == "closed":
+        return f"The {location} is closed. I open it.", f"open {location}"
     likely = load_manual("alfworld").likely_places(target) or ["desk", "sidetable", "dresser"]
     places = [p for p in belief["places"] if p not in belief["searched"]]
     places.sort(key=lambda p: (likely.index(kind_of(p)) if kind_of(p) in likely else 99, p))

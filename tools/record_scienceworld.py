@@ -1,9 +1,9 @@
-"""Record from the simulator what ScienceWorld's tasks ask, and how some of them are solved.
+"""Record ScienceWorld's task sentences, and the solutions of some tasks, from the simulator.
 
-Listing tasks must not start a JVM, so their sentences are kept in a file. Within a task they
-differ only in a few words, and are stored as one sentence with gaps and the rows that fill them.
-The solutions are for the replay test: to find them takes the simulator longer than to play them.
-Run it again after changing the scienceworld package or tasks.yaml; it takes a quarter of an hour:
+Listing tasks must not start a JVM, so their sentences are kept in a file. The sentences of a task
+differ only in a few words, so the file has one sentence with gaps and the rows that fill them. The
+solutions are for the replay test: the simulator takes longer to find them than to run them. Run it
+again after a change of the scienceworld package or tasks.yaml; it takes a quarter of an hour:
 
     python -m tools.record_scienceworld
 """
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def write_solutions(file: Path, episodes: Sequence[tuple[str, int]]) -> None:
-    """Gold actions, one episode per line."""
+    """Write the gold actions, one episode per line."""
     solved = solutions(episodes).items()
     lines = [f"{json.dumps(key)}: {json.dumps(actions)}" for key, actions in solved]
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -43,9 +43,9 @@ def sentences() -> dict[str, Any]:
     """The task sentences of all variations in our lists."""
     simulator = Simulator()
     recorded = {}
-    for name, science in catalogue().items():
+    for name, task in catalogue().items():
         variations = []
-        for variation in range(science.test.stop):
+        for variation in range(task.test.stop):
             simulator.load(name, variation, simplifications())
             variations.append(simulator.description())
         recorded[name] = pack(variations)
@@ -73,8 +73,8 @@ def pack(sentences: Sequence[str]) -> dict[str, Any]:
     matches = {sentence: pattern.fullmatch(sentence) for sentence in sentences}
     filled = {sentence: match.groups() for sentence, match in matches.items() if match}
     if len(filled) < len(matches):
-        raise SystemExit(f"no one sentence with gaps fits all of: {', '.join(matches)}")
-    # A word that comes up again, such as the substance, is one column however often it is said.
+        raise SystemExit(f"one sentence with gaps does not fit all of: {', '.join(matches)}")
+    # A repeated word, such as the substance, is a single column.
     columns = list(zip(*filled.values(), strict=True))
     distinct = list(dict.fromkeys(columns))
     gaps = [f"{{{distinct.index(column)}}}" for column in columns]
@@ -106,7 +106,7 @@ def shared_parts(sentences: Sequence[str]) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Words, spaces and marks; a number or a hyphenated word is one word."""
+    """Split into words, spaces and marks; a number or a hyphenated word is one word."""
     return re.findall(r"\w+(?:[.'-]\w+)*|\s+|.", text)
 
 

@@ -1,4 +1,4 @@
-"""The table of settings in docs/api.md, made anew by ``python -m tools.settings_table``."""
+"""Generate the table of settings in docs/api.md: ``python -m tools.settings_table``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ HEAD = "| setting | option | default | |\n|---|---|---|---|\n"
 
 
 def table() -> str:
-    """A row for every setting."""
     return HEAD + "".join(map(_row, declarations().values()))
 
 
 def with_table(page: str) -> str:
-    """A page with the table as it is now."""
+    """The page with its table replaced."""
     start, end = re.escape(HEAD.splitlines()[0]), r"(?:\n\|[^\n]*)*\n"
     replaced, count = re.subn(f"{start}{end}", lambda _: table(), page)
     assert count == 1, "no table of settings to replace"

@@ -1,7 +1,7 @@
-"""Pages of the site that no file in docs/ holds: the README as its start, and the reference.
+"""Generate the site's pages without a file in docs/: the README as start page, and the reference.
 
-MkDocs calls these functions while it builds (``hooks`` in mkdocs.yml). Nothing is written twice:
-the reference is what the docstrings say of the public names, in the order of their modules.
+MkDocs calls these functions during the build (``hooks`` in mkdocs.yml). The reference has the
+docstrings of the public names, in the order of their modules.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def start_page() -> str:
 
 
 def reference_page() -> str:
-    """A directive for each public name, by the module it comes from."""
+    """A directive for each public name, grouped by module."""
     from rpms import _HOMES
 
     parts = [INTRODUCTION]
-    for home, names in _HOMES.items():
-        parts.append(f"## `{home}`\n")
-        parts += [f"::: {home}.{name}\n" for name in names]
+    for module, names in _HOMES.items():
+        parts.append(f"## `{module}`\n")
+        parts += [f"::: {module}.{name}\n" for name in names]
     return "\n".join(parts)
 
 

@@ -1,10 +1,10 @@
-"""``make textworld``: stock TextWorld beside RPMS's own engine, for whoever wants to compare.
+"""``make textworld``: install stock TextWorld, to compare RPMS's engine with it.
 
-Nothing else needs this, nor the C++ compiler it needs. Two packages want care that pip alone
-cannot give. TextWorld publishes no Linux wheel for processors other than x86_64, although that one
-holds no compiled code. The planner library in fast-downward-textworld exists only as source, links
-libstdc++ statically and exports its symbols: where another package has loaded the system's copy
-before, the two mix, and the first game crashes. So it is linked to keep its symbols to itself.
+Nothing else needs it, nor its C++ compiler. Two packages need more than pip. TextWorld publishes no
+Linux wheel for processors other than x86_64, although that wheel has no compiled code. The planner
+library in fast-downward-textworld exists only as source, links libstdc++ statically and exports its
+symbols: if another package has already loaded the system's copy, the two mix and the first game
+crashes. So it is linked without exported symbols.
 """
 
 import os
@@ -18,10 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = "fast-downward-textworld"
-# The planner's build asks for any cmake; naming one keeps a later release from breaking it.
+# The planner's build accepts any cmake; a pin keeps a later release from breaking it.
 CMAKE = "cmake==4.4.4"
 COMPILERS = (("g++", "gcc"), ("clang++", "clang"), ("c++", "cc"))
-# Appended, as the package's own build files fix -O3 -g and only what comes after those wins.
+# Appended, because the package's build files set -O3 -g and the last flag wins.
 FLAGS = ("-O2", "-g0", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL", "-fno-gnu-unique")
 TRIAL = """
 import tempfile
@@ -39,19 +39,19 @@ assert state["won"], "the planned steps do not win the game"
 
 
 def find_compilers() -> tuple[str, str]:
-    """Choose the C++ and the C compiler, the user's own choice first."""
+    """Choose the C++ and the C compiler; CXX and CC come first."""
     for cxx, cc in COMPILERS:
         pair = os.environ.get("CXX") or shutil.which(cxx), os.environ.get("CC") or shutil.which(cc)
         if pair[0] and pair[1]:
             return pair[0], pair[1]
     sys.exit(
-        "[setup] stock TextWorld has to be compiled and there is no C++ compiler: install one "
+        "[setup] stock TextWorld has to be compiled, and no C++ compiler was found; install one "
         "(Debian, Ubuntu: apt install g++; Fedora, RHEL: dnf install gcc-c++) and run this again"
     )
 
 
 def run(purpose: str, *command: str, **variables: str) -> None:
-    """Run the environment's Python; its output is the user's to read."""
+    """Run a Python command of this environment; its output goes to the terminal."""
     print(f"[setup] {purpose}", flush=True)
     done = subprocess.run([sys.executable, *command], env={**os.environ, **variables}, cwd=ROOT)
     if done.returncode:
@@ -59,18 +59,17 @@ def run(purpose: str, *command: str, **variables: str) -> None:
 
 
 def pip(purpose: str, command: str, *words: str, **variables: str) -> None:
-    """Run pip without letting it resolve: the pins are complete."""
+    """Run pip without dependency resolution: the pins are complete."""
     run(purpose, "-m", "pip", "-q", "--no-input", command, "--no-deps", *words, **variables)
 
 
 def read_pins(name: str) -> list[str]:
-    """The pins of a requirements file."""
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if "==" in line and not line.startswith("#")]
 
 
 def accepted(cxx: str, flags: Sequence[str]) -> list[str]:
-    """Keep the flags that a compiler knows; clang has no unique symbols to switch off."""
+    """The flags that a compiler accepts; clang has no -fno-gnu-unique."""
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "empty.cc"), Path(folder, "empty.so")
         source.touch()
@@ -92,7 +91,7 @@ def write_compiler(folder: Path, cxx: str) -> Path:
 
 
 def install_library(cxx: str, cc: str, pin: str) -> None:
-    """Build the planner library; pip's cache may hold one that was built without the flags."""
+    """Build the planner library, without pip's cache, whose copy may lack the flags."""
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder, "build-constraints.txt")
         (setuptools,) = [p for p in read_pins("requirements.txt") if p.startswith("setuptools==")]
@@ -113,7 +112,7 @@ def install_plain_wheel(pin: str) -> None:
 
 
 def main() -> None:
-    """Install every pin, and play one game in a process of its own to try the library."""
+    """Install every pin, and run one game in a separate process to test the library."""
     cxx, cc = find_compilers()
     pins = read_pins("requirements-textworld.txt")
     special = [pin for pin in pins if pin.startswith(f"{LIBRARY}==")]
@@ -121,9 +120,9 @@ def main() -> None:
         special += [pin for pin in pins if pin.startswith("textworld==")]
         install_plain_wheel(special[-1])
     rest = [pin for pin in pins if pin not in special]
-    pip(f"installing {len(rest)} packages that TextWorld wants", "install", *rest)
+    pip(f"installing {len(rest)} packages that TextWorld needs", "install", *rest)
     install_library(cxx, cc, special[0])
-    run("playing one game to try it", "-c", TRIAL)
+    run("running one game to test it", "-c", TRIAL)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""An agent of LangChain's that releases services, with our rules, belief, memory and run files.
+"""A LangChain agent that releases services, with rules, belief, memory and run files.
 
-Nothing of it is a world of ours: tools that answer in JSON, a manual, and a class that reads the
+It has no built-in environment: only tools that answer in JSON, a manual, and a class that reads the
 answers. ``python -m examples.release.agent openai:gpt-5-mini "Release the api." runs/release``
 """
 
@@ -24,13 +24,13 @@ STAGES = ("changed", "built", "tested", "live")
 
 
 class Pipeline:
-    """What the tools act upon. A step that cannot work is refused, and nobody says why."""
+    """The state behind the tools. It rejects a step that cannot work, without a reason."""
 
     def __init__(self) -> None:
         self.holder, self.stages = "", {"api": "changed", "web": "changed"}
 
     def step(self, tool: str, service: str) -> str:
-        """One call; the answer tells how all services are."""
+        """Execute one call; the answer has the state of all services."""
         stage = STAGES.index(self.stages.get(service, "live"))
         if tool == "lock" and not self.holder and service in self.stages:
             self.holder = service
@@ -43,7 +43,7 @@ class Pipeline:
         return json.dumps({"lock": self.holder, **self.stages})
 
     def tool(self, name: str) -> BaseTool:
-        """One of the tools."""
+        """The LangChain tool of this name."""
 
         def call(service: str) -> str:
             return self.step(name, service)
@@ -52,10 +52,10 @@ class Pipeline:
 
 
 class Release(rpms.ToolWorld):
-    """How the answers read: who holds the lock, and how far every service is."""
+    """Reads the answers: the holder of the lock and the stage of every service."""
 
     def read_answer(self, belief: rpms.Belief, call: Call, answer: str) -> rpms.Belief:
-        """Every answer but a refusal tells all there is."""
+        """Read the whole state; only a rejection does not have it."""
         if not answer.startswith('{"lock"'):
             return belief
         stages = json.loads(answer)
@@ -63,14 +63,14 @@ class Release(rpms.ToolWorld):
         return {**belief, "holding": [holder] if holder else [], "flags": stages}
 
     def parse_goal(self, sentence: str) -> rpms.GoalSpec:
-        """The service is the last word."""
+        """Read the service, the last word of the sentence."""
         name = sentence.rstrip(".").split()[-1]
         return {**super().parse_goal(sentence), "object": name, "signature": f"release:{name}::"}
 
     def sub_goal(
         self, goal: rpms.GoalSpec, belief: rpms.Belief, history: Sequence[rpms.Turn]
     ) -> rpms.SubGoal:
-        """Five steps, of which the belief tells the next; in the end the lock is free again."""
+        """The next of the five steps, by the belief; the last one frees the lock."""
         stage = STAGES.index(belief["flags"].get(goal["object"], "changed"))
         locked = goal["object"] in belief["holding"]
         step = stage + 1 if locked or stage == 3 else 0
@@ -82,7 +82,7 @@ WORLD = Release()
 
 
 def make_agent(model: Any, runs: str, memory: str | bool = True, **guard: Any) -> Any:
-    """The agent in front of a pipeline of its own."""
+    """An agent with its own pipeline."""
     pipeline = Pipeline()
     knowledge: Any = [StateMemory(NAME, memory), Recorder(NAME, runs), RulesGuard(WORLD, **guard)]
     tools = [*map(pipeline.tool, TOOLS)]

@@ -1,4 +1,4 @@
-"""A manual of one's own, laid over ours, and ours with one of its rules left out.
+"""A custom manual as an overlay on the shipped one, and the shipped one without one rule.
 
 Run it from anywhere: ``python examples/variants/own_manual.py``.
 """

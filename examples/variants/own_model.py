@@ -1,6 +1,6 @@
-"""A chat model of one's own: any LangChain chat model, made by a function that can be imported.
+"""A custom chat model: any LangChain chat model, returned by an importable function.
 
-This one knows nothing and walks around. Run it from anywhere:
+This one goes to random places. Run it from anywhere:
 ``python examples/variants/own_model.py``.
 """
 
@@ -16,7 +16,7 @@ import rpms
 
 
 class Wanderer(BaseChatModel):
-    """Goes to some place that the conversation has named."""
+    """Goes to a random place from the conversation."""
 
     seed: int = 0
 
@@ -33,7 +33,7 @@ class Wanderer(BaseChatModel):
 
 
 def make_model(seed: int = 0) -> BaseChatModel:
-    """The settings that it names (temperature, max_tokens, base_url, seed, ...) are given to it."""
+    """Create the model; parameters such as seed or temperature receive the run's settings."""
     return Wanderer(seed=seed)
 
 

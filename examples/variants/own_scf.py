@@ -1,4 +1,4 @@
-"""A state filter of one's own, against ours: what needs a full hand waits while it is empty.
+"""A custom state filter against the shipped one: it drops memories that need a full hand.
 
 Run it from anywhere: ``python examples/variants/own_scf.py``.
 """
@@ -7,7 +7,7 @@ import rpms
 
 
 def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
-    """Read the candidates and the belief; drop what needs a full hand while it is empty."""
+    """Drop the candidates that need a held object while the hand is empty."""
     recalls = []
     for recall in state["recalls"]:
         needed = [name for name in recall["advice"]["needs"] if name.startswith("you to hold ")]

@@ -1,4 +1,4 @@
-"""Somebody else's memory beside ours: whole trajectories, retrieved by goal.
+"""A published memory method beside the shipped one: whole trajectories, retrieved by goal.
 
 Run it from anywhere: ``python examples/variants/rival_memory.py``.
 """

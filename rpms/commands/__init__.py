@@ -1,4 +1,4 @@
-"""The command line: a file for each command or group of commands, and what they share.
+"""The command line: one file for each command or group of commands, and shared helpers.
 
-A command imports what it drives when it runs, so that ``rpms --help`` loads nothing heavy.
+A command imports the code it runs inside its function, so ``rpms --help`` loads nothing heavy.
 """

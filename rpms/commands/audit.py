@@ -1,4 +1,4 @@
-"""``rpms audit``: which rules the calls of recorded conversations are against."""
+"""``rpms audit``: checks the calls of recorded conversations against the rules."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 LONG = 1_000_000
-"""A log of so many bytes gets a progress bar."""
+"""A log with more bytes than this gets a progress bar."""
 
 
 class Conversation(NamedTuple):
-    """One conversation of a log: its name, where it stands, and its data."""
+    """One conversation of a log: its name, its file and line, and its data."""
 
     name: str | int
     where: str
@@ -40,30 +40,33 @@ def audit(
         ),
     ],
     env: Annotated[
-        str, typer.Option("--env", help="The world whose rules apply, by name or MODULE:ATTRIBUTE.")
+        str,
+        typer.Option(
+            "--env", help="The environment whose rules apply, by name or MODULE:ATTRIBUTE."
+        ),
     ],
     rules: RulesOption = "",
     unknown: Annotated[
         Literal["refuse", "allow"],
-        typer.Option(help="Refuse or allow calls of tools that the manual does not have."),
+        typer.Option(help="Refuse or allow calls of tools that are not in the manual."),
     ] = "refuse",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with status 1 also for an uninformed call.")
+        bool, typer.Option("--strict", help="Also exit with status 1 for an uninformed call.")
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also print calls that are fine.")] = (
         False
     ),
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON for every call.")
+        bool, typer.Option("--json", help="Print one line of JSON for every call.")
     ] = False,
 ) -> None:
     """Check every tool call of recorded conversations against the rules.
 
-    A call is fine, against a rule, or uninformed: nothing that the agent had seen says that the
-    rule is kept, and nothing says that it is broken. A call that a guard stopped is fine.
+    A call is fine, against a rule, or uninformed: the agent had seen no evidence that the rule was
+    kept, and none that it was broken. A call that a guard stopped is fine.
 
-    The exit status is 1 if a call is against a rule, and 0 otherwise. It is 2 if the log cannot be
-    read. No model and no environment is needed.
+    The exit status is 1 if a call is against a rule, 2 if the log cannot be read, and 0 otherwise.
+    The audit needs neither a model nor a running environment.
     """
     from rpms.envs import get_environment
     from rpms.envs.registry import missing_worlds
@@ -76,7 +79,7 @@ def audit(
     tracker = ConversationTracker.open(world, rules)
     tools = [] if env in missing_worlds() else world.tools()
     defaults = {name_of(tool): defaults_of(tool) for tool in tools}
-    counts = Tally()
+    counts = CallCounts()
     with _progress(log) as progress:
         for conversation in _conversations(log, progress):
             messages = read_messages(conversation.data, conversation.where)
@@ -92,10 +95,10 @@ def audit(
                         }  # fmt: skip
                         print_safe(json.dumps(line, ensure_ascii=False))
                     elif everything or found.verdict != "fine":
-                        what = "stopped" if found.stopped else found.verdict
-                        why = f" [{found.rule}]: {found.reason}" if found.rule else ""
+                        verdict = "stopped" if found.stopped else found.verdict
+                        reason = f" [{found.rule}]: {found.reason}" if found.rule else ""
                         place = f"conversation {conversation.name}, call {found.number}"
-                        print_wrapped(f"{place}: {found.call}: {what}{why}")
+                        print_wrapped(f"{place}: {found.call}: {verdict}{reason}")
             except RpmsError as error:
                 raise RpmsError(f"{conversation.where}: {error}") from error
     if not as_json:
@@ -104,8 +107,8 @@ def audit(
         raise typer.Exit(1)
 
 
-class Tally:
-    """How many calls got each verdict, in all and by rule."""
+class CallCounts:
+    """Counts the verdicts, in all and by rule."""
 
     def __init__(self) -> None:
         self.conversations = 0
@@ -113,14 +116,13 @@ class Tally:
         self.rules: dict[str, Counter[str]] = {}
 
     def add(self, verdict: str, rule: str, stopped: bool) -> None:
-        """Count a call."""
         verdict = "stopped" if stopped else verdict
         self.verdicts[verdict] += 1
         if rule:
             self.rules.setdefault(rule, Counter())[verdict] += 1
 
     def print(self) -> None:
-        """A table of the rules, and a line for all of it."""
+        """Print a table of the rules and a line with the totals."""
         from rpms.commands.terminal_tables import print_rows
         from rpms.evals.analysis.tables import Table, count, label
 
@@ -136,12 +138,11 @@ class Tally:
             "uninformed": "uninformed",
             "stopped": "stopped by a guard",
         }
-        told = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
-        print_wrapped(f"{quantity(self.conversations, 'conversation')}, {calls}: {told}")
+        totals = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
+        print_wrapped(f"{quantity(self.conversations, 'conversation')}, {calls}: {totals}")
 
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
-    """The conversations of a log, one after the other."""
     from rpms.vocabulary.files import is_folder, open_file, parse_json
 
     if is_folder(log):
@@ -159,7 +160,7 @@ def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
 
 
 def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:
-    """The conversations that ``Recorder`` kept in the step logs of a run folder."""
+    """The conversations that ``Recorder`` wrote to the step logs of a run folder."""
     from rpms.evals.records.run_folder import read_log, read_run
     from rpms.vocabulary.errors import RpmsError
 
@@ -168,18 +169,18 @@ def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:
         file = run.log_file(episode)
         log = read_log(file)
         if log is None or "conversation" not in log:
-            what = "it cannot be read" if log is None else "it has no conversation"
+            problem = "it cannot be read" if log is None else "it has no conversation"
             advice = "give a folder that rpms.middleware.Recorder wrote"
-            raise RpmsError(f"{file}: {what}; {advice}")
-        again = f"#{episode.repeat}" if episode.repeat > 1 else ""
+            raise RpmsError(f"{file}: {problem}; {advice}")
+        repeat = f"#{episode.repeat}" if episode.repeat > 1 else ""
         arm = f"{episode.condition}/" if len(run.conditions) > 1 else ""
-        name = f"{arm}{episode.task}{again}"
+        name = f"{arm}{episode.task}{repeat}"
         yield Conversation(name, str(file), {"messages": log["conversation"]})
 
 
 @contextmanager
 def _progress(log: Path) -> Iterator[Progress]:
-    """A bar on a terminal, where the log is long or a folder."""
+    """A progress bar, shown on a terminal if the log is long or a folder."""
     from rich.progress import Progress
 
     long = log.is_dir() or (log.is_file() and log.stat().st_size > LONG)

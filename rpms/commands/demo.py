@@ -1,7 +1,7 @@
-"""``make demo``: one episode told step by step, then a few homes under each condition.
+"""``rpms demo``: prints one episode step by step, then runs a few tasks under each condition.
 
-The story shows what each mechanism does, the table how far the planner comes with it. Both are the
-pipeline at work with a planner in the place of a language model, and no result.
+The story shows what each mechanism does, the table how far the planner gets with it. Both run the
+pipeline with a planner instead of a language model, so they are no experimental result.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ def demo(
         str, option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'.")
     ] = "",
     out: Annotated[
-        str, option(OUTPUT, "The folder in which demo-WORLD is written, each time anew.")
+        str,
+        option(OUTPUT, "Write the run to the folder demo-ENV in this folder, replacing the last."),
     ] = ("runs"),
     show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch one episode and a table of conditions, by the built-in planner; no key needed.
+    """Show one episode and a table of conditions, run by the built-in planner without an API key.
 
-    In a world of tools: watch an agent behind the guard, with a scripted model that breaks rules.
+    In an environment of tools, show an agent behind the guard; its scripted model breaks rules.
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
@@ -60,9 +61,9 @@ def demo(
     world = get_environment(env)
     choice = world.demo
     if choice.planted:
-        from rpms.commands.guarded_story import tell_guarded
+        from rpms.commands.guarded_story import print_guarded
 
-        if not tell_guarded(open_console(highlight=False), world, choice):
+        if not print_guarded(open_console(highlight=False), world, choice):
             raise typer.Exit(1)
         return
     base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
@@ -76,12 +77,12 @@ def demo(
     folder = Path(out or "runs") / f"demo-{world.name}"
     console = open_console(highlight=False, quiet=as_json)
     if not as_json:
-        _tell(console, world.name, choice)
+        _print_story(console, world.name, choice)
     _remove_last(folder)
-    others = f" and those after it, {len(plan.tasks)} in all," if plan.tasks[1:] else ""
-    console.print(f"This task{others} under every condition:\n")
-    with console.status("playing them, some seconds"):
-        # Where a game is a process of its own, the one that told the story is used again.
+    rest = f" and the next ones, {len(plan.tasks)} in all," if plan.tasks[1:] else ""
+    console.print(f"This task{rest} under every condition:\n")
+    with console.status("running the episodes; this takes some seconds"):
+        # An environment with one live game reuses the process of the story.
         workers = 0 if world.max_live == 1 else None
         play_plan(plan, str(folder), ExecutionOptions(workers), show=False)
     report = read_report(folder)
@@ -91,8 +92,8 @@ def demo(
     else:
         print_rows(console, standings(report.run, world.graded))
         console.print(
-            "\nThe planner is no language model: this table is no evidence for the method.\n"
-            f"Every episode step by step: {page.resolve().as_uri()}",
+            "\nThe planner is not a language model, so this table is no evidence for the method.\n"
+            f"The page shows every episode step by step: {page.resolve().as_uri()}",
             soft_wrap=True,
         )
     if show:
@@ -101,8 +102,8 @@ def demo(
         webbrowser.open(page.resolve().as_uri())
 
 
-def _tell(console: Console, env: str, choice: Demo) -> None:
-    """Play the world's story under every mechanism, and print it as it happens."""
+def _print_story(console: Console, env: str, choice: Demo) -> None:
+    """Run the demo's episode with every mechanism, and print it while it runs."""
     from rpms.commands.story import Story
     from rpms.graph.run import StepEvent, stream_episode
     from rpms.models.sim import LABEL
@@ -121,7 +122,7 @@ def _tell(console: Console, env: str, choice: Demo) -> None:
 
 
 def standings(run: Run, graded: bool) -> Table:
-    """How far each condition came, in the few figures that a first look wants."""
+    """The table of the demo: one row for each condition."""
     from rpms.evals.analysis.report.source import source_of
     from rpms.evals.analysis.step_analysis import analyses
     from rpms.evals.analysis.tables import Table, count, label, number
@@ -130,17 +131,17 @@ def standings(run: Run, graded: bool) -> Table:
     for name in run.conditions:
         episodes = run.played(name)
         steps = sum(episode.steps for episode in episodes)
-        refused = sum(each.invalid_actions for each in analyses(run, episodes).values())
+        rejected = sum(each.invalid_actions for each in analyses(run, episodes).values())
         score = [number(sum(e.score for e in episodes) / len(episodes))] if graded else []
         won = count(sum(episode.success for episode in episodes))
-        rows.append([label(condition_title(name)), won, *score, count(steps), count(refused)])
+        rows.append([label(condition_title(name)), won, *score, count(steps), count(rejected)])
     scored = ["mean score"] if graded else []
     columns = ["condition", "won", *scored, "actions", "rejected"]
     return Table("demo", "The demo", source_of(run), columns, rows)
 
 
 def _remove_last(folder: Path) -> None:
-    """The planner's last run, which this one replaces; a run of any other model is left alone."""
+    """Remove the planner's last run; a run of any other model stays."""
     from rpms.evals.records.run_folder import MANIFEST, read_run
 
     if (folder / MANIFEST).is_file() and read_run(folder).manifest.model == "sim":

@@ -14,11 +14,11 @@ from rpms.commands.options import (
     JsonOption,
     SplitOption,
     WorkersOption,
-    given,
     limit_option,
     option,
     print_json,
     refuse_empty,
+    typed_names,
     with_settings,
 )
 from rpms.vocabulary.context import ABLATION, TITLES, RunContext, condition_title
@@ -28,7 +28,6 @@ TITLED = ", ".join(map(condition_title, TITLES))
 
 
 def plan_names() -> list[str]:
-    """The shipped plans, for completion."""
     from rpms.evals.running.plan_file import shipped_plans
 
     return [*shipped_plans()]
@@ -148,7 +147,7 @@ def evaluate(
         "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],
         "types": [*listed(types)], "trials": trials, "repeats": repeats,
     }  # fmt: skip
-    typed = given(command_line)
+    typed = typed_names(command_line)
     tasks_typed = TaskSelection(**{name: options[name] for name in options if name in typed})
     selection, arms = choose_arms(tasks_typed, settings, conditions, arm or (), plan, typed)
     report = run_all(

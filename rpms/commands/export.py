@@ -1,4 +1,4 @@
-"""``rpms export``: a run, or expert play, as training data."""
+"""``rpms export``: writes a run, or episodes of the expert, as training data."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def export(
     env: EnvOption,
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="The folder of an evaluation.", show_default=False),
+        typer.Argument(metavar="DIR", help="The run folder of an evaluation.", show_default=False),
     ] = None,
     *,
     out: Annotated[
         str,
         option(
             OUTPUT,
-            "The file to write; what is known of each line goes to FILE.meta.jsonl.",
+            "The file to write; the metadata of each line goes to FILE.meta.jsonl.",
             callback=refuse_empty,
             metavar="FILE.jsonl",
         ),
@@ -51,17 +51,22 @@ def export(
             metavar="decision|episode",
         ),
     ] = "decision",
-    most: Annotated[
+    max_decisions: Annotated[
         int,
         option(
             OUTPUT,
             "Write at most this many decisions of an episode, evenly spaced; 0 means all.",
+            "--most",
             min=0,
         ),
     ] = 0,
     expert: Annotated[
         bool,
-        option(RUN, "Let the rules' procedure act, or correct DIR.", "--expert"),
+        option(
+            RUN,
+            "Let the built-in expert act; with DIR, let it answer its prompts.",
+            "--expert",
+        ),
     ] = False,
     split: SplitOption = "",
     limit: Annotated[
@@ -95,18 +100,18 @@ def export(
         list[str] | None,
         option(
             RUN,
-            f"With --expert: also run an arm of your own.{AGAIN}",
+            f"With --expert: also run this custom arm.{AGAIN}",
             metavar="LABEL:SETTING=VALUE,...",
         ),
     ] = None,
     workers: WorkersOption = None,
     settings: RunContext,
 ) -> None:
-    """Write a run's won episodes as chat messages to tune a model on; nothing is sent anywhere.
+    """Write the successful episodes of a run as chat messages for fine-tuning.
 
-    With --expert no run is needed: the guard's policy acts on tasks of a learning split under the
-    settings given here, and its decisions become training data. With both, the expert answers each
-    prompt of the run.
+    With --expert no run is needed: the guard's policy acts on tasks of a learning split, with the
+    settings of this command, and its decisions become training data. With both DIR and --expert,
+    the expert answers each prompt of the run. Nothing is sent anywhere.
     """
     from rpms.evals.records.run_folder import read_run
     from rpms.evals.running.export_chat import PER, export_chat, export_expert
@@ -114,7 +119,7 @@ def export(
     from rpms.vocabulary.errors import RpmsError
 
     if not expert and folder is None:
-        raise RpmsError("give DIR, a run of 'rpms eval', or --expert, or both")
+        raise RpmsError("nothing to export; give DIR, a run of 'rpms eval', or --expert, or both")
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
     target, chosen = Path(out), condition_names(conditions)
@@ -122,15 +127,17 @@ def export(
         done = export_expert(
             env, target, split=split, limit=limit, spread=spread, won=won,
             conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
-            most=most, workers=workers, show=True,
+            most=max_decisions, workers=workers, show=True,
         )  # fmt: skip
     else:
-        done = export_chat(read_run(folder), target, chosen, per, most, corrected=expert)
-    lost = f"; left out, as lost: {done.lost}" if done.lost else ""
+        done = export_chat(read_run(folder), target, chosen, per, max_decisions, corrected=expert)
+    lost = f"; left out, because they failed: {done.lost}" if done.lost else ""
     print_wrapped(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "
         f"learn, {quantity(done.episodes - done.lost, 'episode')}{lost})"
     )
     if won and done.short:
         missing = ", ".join(f"{kind} {count}" for kind, count in done.short.items())
-        print_wrapped(f"rpms: not won, and so missing of their share: {missing}", file=sys.stderr)
+        print_wrapped(
+            f"rpms: too few successful episodes of these types; missing: {missing}", file=sys.stderr
+        )

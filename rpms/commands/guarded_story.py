@@ -1,7 +1,7 @@
-"""An agent with tools behind the guard, told as it happens.
+"""Prints the work of an agent with tools behind the guard, for ``rpms demo``.
 
-The agent is LangChain's own and its tools are the simulator's. Its model is scripted: it follows
-the manual's procedure, apart from a few planted calls against the rules.
+The agent is LangChain's and its tools are the simulator's. Its model is scripted: it follows the
+manual's procedure, except for a few planted calls against the rules.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ READ_AS: dict[str, Callable[[str], Any]] = {"number": float, "integer": int, "ob
 
 
 class StoryModel(GenericFakeChatModel):
-    """A chat model that says what it is told to."""
+    """A chat model with scripted replies."""
 
     def bind_tools(self, tools: Any, **options: Any) -> Any:
-        """The script has the calls already."""
+        """Return the model itself, because the script already has the calls."""
         return self
 
 
-def tell_guarded(console: Console, world: Environment, choice: Demo) -> bool:
-    """Let the scripted agent work on the demo's task, and print it; whether it was solved."""
+def print_guarded(console: Console, world: Environment, choice: Demo) -> bool:
+    """Run and print the scripted agent on the demo's task; return True if it was solved."""
     game, task = world.open_game(), find_task(world.name, choice.split, str(choice.story))
     assert isinstance(game, ToolGame)
     first = game.reset(task)
@@ -54,25 +54,25 @@ def tell_guarded(console: Console, world: Environment, choice: Demo) -> bool:
     agent: Any = create_agent(model, tools, middleware=[guard])
     console.print(first, style="bold", markup=False)
     console.print(
-        f"[dim]{world.name}; an agent of LangChain's with {len(tools)} tools behind the guard. Its "
-        f"model is a script: the manual's procedure with {len(choice.planted)} calls against the "
-        "rules planted in it.[/]\n"
+        f"[dim]{world.name}; a LangChain agent with {len(tools)} tools behind the guard. Its model "
+        f"is a script: the manual's procedure with {len(choice.planted)} planted calls against the "
+        "rules.[/]\n"
     )
     lines, stopped = Lines(console), 0
     options: Any = {"recursion_limit": 10 * len(script) + 20}
-    asked = {"messages": [("user", first)]}
-    for part in agent.stream(asked, options, stream_mode="updates"):
+    request = {"messages": [("user", first)]}
+    for part in agent.stream(request, options, stream_mode="updates"):
         for message in (part.get("tools") or {}).get("messages", []):
-            stopped += _tell(lines, message, guard)
+            stopped += _print_call(lines, message, guard)
     solved = game.won()
     lines.line("solved" if solved else "not solved", "bold green" if solved else "bold red",
-               "by the simulator's own check")  # fmt: skip
+               "according to the simulator")  # fmt: skip
     lines.line("stopped", "bold yellow", f"{stopped} calls against the rules")
     return solved
 
 
-def _tell(lines: Lines, message: ToolMessage, guard: RulesGuard) -> bool:
-    """Print one call and its answer; whether the guard stopped it."""
+def _print_call(lines: Lines, message: ToolMessage, guard: RulesGuard) -> bool:
+    """Print one call and its answer; return True if the guard stopped it."""
     decision = message.response_metadata[DECISION]
     call = Call(**decision["call"])
     lines.line("call", "bold cyan", str(call))
@@ -86,33 +86,33 @@ def _tell(lines: Lines, message: ToolMessage, guard: RulesGuard) -> bool:
 
 
 def plan(world: Environment, choice: Demo, tools: Sequence[Any]) -> list[Call]:
-    """The calls by which the manual's procedure solves the task, played beforehand."""
+    """The calls by which the manual's procedure solves the task."""
     context = RunContext(model="first", max_steps=choice.steps).under("E")
-    played = run_episode(choice.story, env=world.name, split=choice.split, context=context)
+    result = run_episode(choice.story, env=world.name, split=choice.split, context=context)
     manual = load_manual(world.name)
     schemas = {tool.name: arguments_of(tool) for tool in tools}
     calls = []
-    for turn in played["history"]:
+    for turn in result["history"]:
         if matched := match_action(manual, turn["action"]):
             rule, names = matched
-            given = {name: names[parameter] for name, parameter in rule.called.items()}
-            calls.append(Call(rule.name, _typed(given, schemas[rule.name])))
+            texts = {name: names[parameter] for name, parameter in rule.called.items()}
+            calls.append(Call(rule.name, _typed(texts, schemas[rule.name])))
     return calls
 
 
-def _typed(given: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as the tool wants them, from the texts of an action."""
-    return {name: READ_AS.get(schema[name].get("type"), str)(text) for name, text in given.items()}
+def _typed(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the texts of an action to the argument types of the tool."""
+    return {name: READ_AS.get(schema[name].get("type"), str)(text) for name, text in texts.items()}
 
 
 def planted(calls: Sequence[Call], violations: Sequence[Planted]) -> Iterator[Call]:
-    """The plan with the planted calls; the first of them is made twice, for the model insists."""
-    own = {call.tool: call for call in calls}
-    left = list(violations)
+    """The plan with the planted calls; the first of them comes twice, as if the model insisted."""
+    by_tool = {call.tool: call for call in calls}
+    pending = list(violations)
     for call in calls:
-        for violation in [each for each in left if each.before == call.tool]:
-            left.remove(violation)
-            copied = own[violation.tool].arguments if violation.tool in own else {}
-            made = Call(violation.tool, {**copied, **violation.arguments})
-            yield from [made] * (2 if violation is violations[0] else 1)
+        for violation in [each for each in pending if each.before == call.tool]:
+            pending.remove(violation)
+            copied = by_tool[violation.tool].arguments if violation.tool in by_tool else {}
+            forbidden = Call(violation.tool, {**copied, **violation.arguments})
+            yield from [forbidden] * (2 if violation is violations[0] else 1)
         yield call

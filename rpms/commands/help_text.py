@@ -1,6 +1,6 @@
-"""Help texts: options in groups, in whole sentences, without types and limits for a parser's sake.
+"""Formats help texts: options in groups, in whole sentences, without parser types and limits.
 
-Rich would draw the groups, too, but importing it takes longer than all the rest of ``--help``.
+Rich could draw the groups too, but its import takes longer than the rest of ``--help``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 PANELS = (RUN, KNOWLEDGE, MEMORY, GUARD, PROMPT, MODEL, EXECUTION, OUTPUT, OTHER)
 """The groups of options, in the order of the help."""
 UNGROUPED = 10
-"""So many options are read without groups."""
+"""A command with at most this many options shows them without groups."""
 WHOLE = 1000
-"""Characters of a command's sentence in the list of commands: all of them."""
+"""Length limit of a command's sentence in the list of commands; high enough for any."""
 
 
 def write_options(command: Any, context: Any, formatter: Any) -> None:
@@ -40,7 +40,7 @@ def write_options(command: Any, context: Any, formatter: Any) -> None:
 
 
 def option_row(option: Any) -> tuple[str, str]:
-    """An option with what stands for its value, and its sentence with its default."""
+    """The name and placeholder of an option, and its sentence with the default."""
     default, names = option.default, [*option.opts, *option.secondary_opts]
     number = isinstance(default, int | float) and not option.is_flag
     value = "" if option.is_flag else f" {option.metavar or ('N' if number else 'TEXT')}"
@@ -51,36 +51,34 @@ def option_row(option: Any) -> tuple[str, str]:
 
 
 class Command(TyperCommand):
-    """A command whose options stand in groups."""
+    """A command with grouped options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Print arguments and options."""
         write_options(self, ctx, formatter)
 
     def get_short_help_str(self, limit: int = WHOLE) -> str:
-        """The first sentence, whole."""
+        """The whole first sentence."""
         return super().get_short_help_str(WHOLE)
 
 
 class Group(TyperGroup):
-    """A command with commands below it, each with a whole sentence."""
+    """A command with sub-commands, each listed with its whole first sentence."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Print options and commands."""
         write_options(self, ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def get_short_help_str(self, limit: int = WHOLE) -> str:
-        """The first sentence, whole."""
+        """The whole first sentence."""
         return super().get_short_help_str(WHOLE)
 
 
 class App(typer.Typer):
-    """Commands with such help texts."""
+    """A Typer app whose commands have these help texts."""
 
     def __init__(self, **options: Any) -> None:
-        usual = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
-        super().__init__(cls=Group, **{**usual, **options})
+        defaults = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
+        super().__init__(cls=Group, **{**defaults, **options})
 
     def command(self, *names: Any, **options: Any) -> Callable[[F], F]:
         """Add a command, as ``typer.Typer`` does."""

@@ -30,7 +30,7 @@ def learn(
     env: EnvOption,
     split: SplitOption = "",
     rounds: Annotated[
-        int, option(RUN, "Learn in this many rounds; the paper has 1 to 3.", min=1, max=MOST_TIMES)
+        int, option(RUN, "Learn in this many rounds; the paper uses 1 to 3.", min=1, max=MOST_TIMES)
     ] = 1,
     limit: Annotated[
         int, limit_option("Run this many tasks in each round; 0 means the whole split.")
@@ -58,7 +58,7 @@ def learn(
         str,
         option(
             RUN,
-            "The reason to learn under another condition or on a split that judges; it is kept in "
+            "The reason to learn under another condition or on an evaluation split; it is kept in "
             "the snapshot's header.",
         ),
     ] = "",
@@ -67,7 +67,7 @@ def learn(
     *,
     settings: RunContext,
 ) -> None:
-    """Learn a memory from episodes under condition B rules, and write it as a snapshot."""
+    """Learn a memory from episodes, by default under condition B rules, and write a snapshot."""
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.learn import learn as learn_all
 

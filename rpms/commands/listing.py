@@ -1,4 +1,4 @@
-"""``rpms worlds``, ``tasks``, ``plans`` and ``models``: lists of what there is to run."""
+"""``rpms worlds``, ``tasks``, ``plans`` and ``models``: list what can be run."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quan
 models_app = App()
 worlds_app = App(invoke_without_command=True, no_args_is_help=False)
 
-# Each folder that is copied, and the word in it that stands for the name asked for.
+# Each template folder, and the word in it that the chosen name replaces.
 PLACEHOLDERS = {"world_template": "storeroom", "desk_template": "desk_template"}
 NEXT_STEPS = {
     "world_template": (
-        "play it: rpms run --env {name} --condition E --model first",
+        "run it: rpms run --env {name} --condition E --model first",
         "after each change: rpms rules check --env {name}",
     ),
     "desk_template": (
-        "see the policy broken, and the guard stop it: python -m {name}.agent",
-        "judge the recorded conversation: rpms audit {name}.jsonl --env {name}",
+        "see the guard stop calls against the policy: python -m {name}.agent",
+        "audit the recorded conversation: rpms audit {name}.jsonl --env {name}",
         "after each change: rpms rules check --env {name} --policy {name}/policy.md",
-        "its own tests, by pytest (pip install pytest): python -m pytest {name}",
+        "run its tests (pip install pytest): python -m pytest {name}",
     ),
 }
 
 
 @worlds_app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="The name of the world and of its folder.")],
+    name: Annotated[str, typer.Argument(help="The name of the environment and of its folder.")],
     tools: Annotated[
         bool,
         typer.Option("--tools", help="Write an agent with tools, a policy and a guard instead."),
     ] = False,
 ) -> None:
-    """Write a small world of your own, which plays, into a new folder here."""
+    """Write a small working environment into a new folder, to start your own from."""
     from rpms.envs import environment_names
     from rpms.envs.registry import BUILT_IN
     from rpms.vocabulary.files import make_folder, read_text, write_whole
 
     if not name.isidentifier() or iskeyword(name):
-        raise RpmsError(f"'{name}' cannot be imported; name it in letters, digits and '_'")
+        raise RpmsError(f"'{name}' is not a Python module name; use letters, digits and '_'")
     if lexists(name) or name in {*BUILT_IN, *environment_names()} or find_spec(name):
-        raise RpmsError(f"there is a '{name}' already, here or installed; choose another name")
+        raise RpmsError(f"'{name}' already exists, here or installed; choose another name")
     template = "desk_template" if tools else "world_template"
     source, placeholder = Path(__file__).parent / template, PLACEHOLDERS[template]
     for file in source.rglob("*.*"):
         if file.suffix != ".pyc":
             copy = name / Path(str(file.relative_to(source)).replace(placeholder, name))
-            text = read_text(file).replace(f"{__package__}.{template}", name)  # its own imports
+            text = read_text(file).replace(f"{__package__}.{template}", name)
             make_folder(copy.parent)
             write_whole(copy, text.replace(placeholder, name))
     for line in NEXT_STEPS[template]:
@@ -67,7 +67,7 @@ def new(
 
 @worlds_app.callback()
 def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the worlds that are installed, with their task lists and goal types."""
+    """List the installed environments, with their splits and goal types."""
     if context.invoked_subcommand:
         return
     from rpms.commands.terminal_tables import print_stacked
@@ -103,11 +103,11 @@ def tasks(
     split: SplitOption = "",
     limit: Annotated[
         int,
-        limit_option("List this many tasks; 0 means all, and generated splits grow on request."),
+        limit_option("List this many tasks; 0 means all. Generated splits grow on request."),
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tasks of a split, with what the goal parser reads from each sentence."""
+    """List the tasks of a split, with the goal parsed from each sentence."""
     from rpms.envs import get_environment
 
     world = get_environment(env)
@@ -123,10 +123,10 @@ def tasks(
 
 
 def _print_tasks(rows: list[dict[str, Any]]) -> None:
-    """A task's whole id on a line of its own, or one line per task where a program reads.
+    """Print the tasks on a terminal in two lines each, else in one line each.
 
-    Such a line begins with the id and has a tab between its parts: ``cut`` and ``grep`` find what
-    they need, and ``--tasks @FILE`` takes the lines as they are. The count is on standard error.
+    A single line begins with the id and separates its parts by tabs, for ``cut`` and ``grep``;
+    ``--tasks @FILE`` accepts such lines. The count is on standard error.
     """
     from rich.markup import escape
 
@@ -145,7 +145,7 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
 
 
 def plans(as_json: JsonOption = False) -> None:
-    """List the plans that 'rpms eval --plan NAME' takes."""
+    """List the plans that 'rpms eval --plan NAME' can run."""
     from rpms.commands.terminal_tables import print_stacked
     from rpms.evals.running.plan_file import read_plan, shipped_plans
 
@@ -165,7 +165,7 @@ def pull(
         str, typer.Argument(help="The name of the model, as 'rpms models list' shows it.")
     ],
 ) -> None:
-    """Fetch a model's weights and check them; then use it as local:NAME."""
+    """Download a model's weights and verify them; then use it as local:NAME."""
     from rpms.models.weights import pull as fetch
 
     fetch(name, print_wrapped)
@@ -173,7 +173,7 @@ def pull(
 
 @models_app.command("list")
 def list_models(as_json: JsonOption = False) -> None:
-    """List the models that --model takes: those that work now, and what the others need."""
+    """List the models for --model: those that work now, and what the others need."""
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_stacked
@@ -186,15 +186,15 @@ def list_models(as_json: JsonOption = False) -> None:
         return
     console = open_console(highlight=False)
     usable: dict[str, str] = {}
-    lacking: dict[str, str] = {}
+    unusable: dict[str, str] = {}
     for model in models:
         line = escape(": ".join(filter(None, (model.description, model.missing))))
-        (lacking if model.missing else usable)[model.name] = line
+        (unusable if model.missing else usable)[model.name] = line
     print_stacked(console, "Usable now", usable)
-    print_stacked(console, "Not yet", lacking)
+    print_stacked(console, "Not yet usable", unusable)
     console.print(
-        "In Python any LangChain chat model will do, as an object; rpms.models.controls.Replay "
-        "plays a list of actions."
+        "In Python, pass any LangChain chat model as an object; rpms.models.controls.Replay "
+        "replays a list of actions."
     )
     for name in catalogue():
         if file := pulled(name):

@@ -1,4 +1,4 @@
-"""The command line. Bad input gets one clear line and exit code 2, never a traceback."""
+"""The entry point of ``rpms``. Bad input gives one clear line and exit code 2, no traceback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ app = App(
 )
 app.add_typer(rules_app, name="rules", help="Check, show, learn and audit the rule manual.")
 app.add_typer(worlds_app, name="worlds")
-app.add_typer(models_app, name="models", help="List the models, and fetch weights of local ones.")
+app.add_typer(
+    models_app, name="models", help="List models, and download the weights of local ones."
+)
 app.add_typer(memory_app, name="memory", help="Count, print and check the entries of a memory.")
 
 
@@ -78,45 +80,45 @@ def graph() -> None:
 
 
 def fail(message: str) -> NoReturn:
-    """One line on standard error, exit code 2."""
+    """Print one line on standard error and exit with code 2."""
     print_wrapped(f"rpms: {redact(' '.join(message.split()))}", file=sys.stderr)
     raise SystemExit(2)
 
 
-def _last_words(
+def _print_traceback(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Even the traceback of a bug is printed without keys."""
+    """Print the traceback of a bug without API keys."""
     print_safe(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
-def _print_no_more() -> None:
-    """What is left to print would fail again when Python ends."""
+def _silence_stdout() -> None:
+    """Discard buffered output, which would fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:
     """Entry point of the ``rpms`` command."""
-    sys.excepthook = _last_words
+    sys.excepthook = _print_traceback
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # half a character in a name is no reason to end
+        if isinstance(stream, TextIOWrapper):  # names may contain lone surrogates
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
-        sys.stdout.flush()  # here, where a reader that has gone away is still ours to handle
+        sys.stdout.flush()  # here, where a closed pipe is still handled below
     except (RpmsError, EnvironmentFault) as error:
         print_error_place(place_of(error.__cause__))
         fail(in_typed_words(error, sys.argv[1:]))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except BrokenPipeError:
-        _print_no_more()
+        _silence_stdout()
         raise SystemExit(1) from None
     except OSError as error:
-        # Whatever writes a file says which; without a name it is the output that had no room.
+        # An error about a file has its name; without one, standard output had no space left.
         if error.errno not in NO_ROOM or error.filename:
             raise
-        _print_no_more()
+        _silence_stdout()
         fail(f"cannot write the output: {error.strerror}")
     except Exception as error:
         # Typer raises its own usage errors (and only those) with a ready exit code.

@@ -1,4 +1,4 @@
-"""``rpms memory``: experience as plain files."""
+"""``rpms memory``: counts, prints and checks the entries of a memory snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FileArgument = Annotated[Path, typer.Argument(help="The memory snapshot (JSONL).
 
 @memory_app.command()
 def stats(file: FileArgument, as_json: JsonOption = False) -> None:
-    """Count entries by type and goal type."""
+    """Count the entries by type and goal type."""
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_rows
@@ -38,10 +38,10 @@ def stats(file: FileArgument, as_json: JsonOption = False) -> None:
         print_json({**header.model_dump(), **more})
         return
     console = open_console(highlight=False)
-    about = f"{file}: {quantity(header.entries, 'entry')}, learned in {header.env}"
-    console.print(escape(about))
+    summary = f"{file}: {quantity(header.entries, 'entry')}, learned in {header.env}"
+    console.print(escape(summary))
     console.print(escape(f"sources: {', '.join(header.sources) or 'unknown'}"))
-    console.print(f"the manual helped to make {helped} of them")
+    console.print(f"learned with the help of the manual: {helped}")
     for kind, counts in (("type", header.counts), ("goal type", dict(sorted(goals.items())))):
         rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]
         if rows:
@@ -58,7 +58,7 @@ def show(
     ] = "",
     limit: Annotated[int, typer.Option(min=0, help="Print this many entries; 0 means all.")] = 20,
 ) -> None:
-    """Print entries, one JSON object per line."""
+    """Print the entries, one JSON object per line."""
     from rpms.memory_store import read_snapshot
 
     _, entries = read_snapshot(file)
@@ -75,10 +75,10 @@ def show(
 
 @memory_app.command()
 def check(file: FileArgument) -> None:
-    """Validate every line, and find entries that were not earned or say nothing.
+    """Validate every line, and list the entries that their episode does not support.
 
-    The first line that cannot be read is an error. Entries that contradict how the episode ended,
-    repeat a step, or name what only another task has are listed; the exit status is 1 then.
+    The first line that cannot be read is an error. The list has entries that contradict the outcome
+    of their episode, repeat a step, or name a thing of another task; the exit status is then 1.
     """
     from rpms.envs import get_environment
     from rpms.memory_store import read_snapshot

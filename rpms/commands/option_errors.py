@@ -1,8 +1,7 @@
-"""Which option of the command line an error is about, in the words that were typed.
+"""Names the command-line option that caused an error.
 
-What is wrong with a value is found far from the command line, by code that Python users call too
-and that knows settings, files and names but no options. So the line that is printed at the end
-looks up which option brought the value.
+Values are checked far from the command line, by code that Python users call too and that knows
+settings, files and names, but no options. So the printed error looks up the option of the value.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rpms.vocabulary.errors import BadSetting
 
 
 def in_typed_words(error: Exception, words: Sequence[str]) -> str:
-    """The message, with the option that it is about where that is one of those typed."""
+    """The message, with the typed option that caused it, if one is found."""
     message, options = str(error), list(typed(words))
     if isinstance(error, BadSetting):
         option = declarations()[error.setting].option
@@ -23,25 +22,25 @@ def in_typed_words(error: Exception, words: Sequence[str]) -> str:
             return f"{option} {error.value} {error.why}"
     if any(re.search(rf"{name}(?![\w-])", message) for name, _ in options):
         return message
-    # A value in quotes is what a message is about; one that is only mentioned may be a hint.
-    for sure in (True, False):
-        meant = {name for name, value in options if _mentions(message, value, sure)}
-        if len(meant) == 1:
-            return f"{meant.pop()}: {message}"
-        if meant:
+    # A quoted value is the cause; a value that is only mentioned may be part of the advice.
+    for quoted in (True, False):
+        causes = {name for name, value in options if _mentions(message, value, quoted)}
+        if len(causes) == 1:
+            return f"{causes.pop()}: {message}"
+        if causes:
             break
     return message
 
 
 def replaced_option(words: Sequence[str]) -> str:
-    """What to type instead of an option that is gone; empty if all of them are there."""
+    """The advice for a renamed or removed option; empty if there is none."""
     former = {f"--{old.replace('_', '-')}": new for old, new in RENAMED.items()}
-    gone = {f"--{old.replace('_', '-').removesuffix('-s')}": old for old in REMOVED}
+    removed = {f"--{old.replace('_', '-').removesuffix('-s')}": old for old in REMOVED}
     for name, value in typed(words):
         if name in former:
             return f"{name} is called {declarations()[former[name]].option} now"
-        if (removed := name.replace("--no-", "--")) in gone:
-            return f"{name} is gone: {REMOVED[gone[removed]].advice}"
+        if (positive := name.replace("--no-", "--")) in removed:
+            return f"{name} is gone: {REMOVED[removed[positive]].advice}"
         if name in ("--preset", "--protocol"):
             from rpms.evals.running.plan_file import shipped_plans
 
@@ -53,22 +52,22 @@ def replaced_option(words: Sequence[str]) -> str:
 
 REMOVED_WORDS = {
     ("compare",): "'rpms report A B' puts runs side by side.",
-    ("export", "--format"): "'rpms export' writes chat messages alone: leave it out.",
-    ("export", "--prompts"): "Each line has its whole prompt: leave it out.",
+    ("export", "--format"): "'rpms export' always writes chat messages: leave the option out.",
+    ("export", "--prompts"): "Each line always has its whole prompt: leave the option out.",
 }
-"""Commands and options of earlier versions, and what to type instead."""
+"""Commands and options of earlier versions, with the advice what to type instead."""
 
 
 def removed_word(words: Sequence[str]) -> str:
-    """For a command or an option that is gone, what to type instead."""
-    given = {*words, *(name for name, _ in typed(words))}
+    """The advice for a removed command or option; empty if there is none."""
+    names = {*words, *(name for name, _ in typed(words))}
     return next(
-        (f" {hint}" for names, hint in REMOVED_WORDS.items() if given.issuperset(names)), ""
+        (f" {hint}" for removed, hint in REMOVED_WORDS.items() if names.issuperset(removed)), ""
     )
 
 
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every option with the value after it; a switch has the next word, which does no harm."""
+    """Every option with the word after it; for a flag, that word is harmless."""
     for word, after in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if name.startswith("--"):

@@ -1,4 +1,4 @@
-"""Options that several commands take; those of a run's settings are made from their fields."""
+"""Options that several commands share; the options of settings are made from their fields."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import print_safe
 
 SETTINGS = "settings"
-"""What a command calls the parameter that its settings are handed over in."""
+"""The name of the parameter through which a command receives its settings."""
 LINE = "command_line"
-"""What a command calls the parameter that tells which options were typed, if it has one."""
+"""The name of the parameter through which a command receives the parsed command line."""
 AGAIN = " The option may be repeated."
 SETTING_PANELS: dict[Group, str] = {
     "run": RUN,
@@ -31,19 +31,19 @@ SETTING_PANELS: dict[Group, str] = {
 
 
 def first_world() -> str:
-    """The world used by default; asked for when a command runs, so that --help loads no world."""
+    """The default environment, looked up when a command runs, so that --help loads none."""
     from rpms.envs.registry import FIRST_WORLD
 
     return FIRST_WORLD
 
 
 def option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    """An option with its group and its sentence."""
+    """An option with its help group and its sentence."""
     return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
 def limit_option(help: str, panel: str = RUN) -> Any:
-    """``--limit`` and its like: a number of tasks."""
+    """An option for a number of tasks, such as ``--limit``."""
     return option(panel, help, min=0, max=MOST_TASKS)
 
 
@@ -61,7 +61,7 @@ EnvOption = Annotated[
 SplitOption = Annotated[
     str, option(RUN, "The list of tasks; by default the environment's usual one.", "--split")
 ]
-OnlyEnvOption = Annotated[str, option(RUN, "Only this environment.", "--env")]
+OnlyEnvOption = Annotated[str, option(RUN, "Use only this environment; by default all.", "--env")]
 WorkersOption = Annotated[
     int | None,
     option(
@@ -87,11 +87,11 @@ ConcurrencyOption = Annotated[
 def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command an option for every setting, or for those of some groups.
 
-    They stand where its parameter ``settings`` does, which is handed them as a ``RunContext``.
+    They replace its parameter ``settings``, which receives them as a ``RunContext``.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = signature(command, eval_str=True)
+        declared_signature = signature(command, eval_str=True)
         chosen = [
             declared
             for declared in declarations().values()
@@ -104,26 +104,27 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
             for declared in chosen:
                 if declared.setting.many:
                     typed[declared.name] = ",".join(typed[declared.name] or ())
-            named = {name: typed[name] for name in given(command_line) if name in typed}
-            if LINE in own.parameters:
+            explicit = {name: typed[name] for name in typed_names(command_line) if name in typed}
+            if LINE in declared_signature.parameters:
                 values[LINE] = command_line
-            command(**values, **{SETTINGS: RunContext(**named)})
+            command(**values, **{SETTINGS: RunContext(**explicit)})
 
         parameters: list[Parameter] = []
-        if LINE not in own.parameters:  # Typer fills in one parameter of this kind
+        if LINE not in declared_signature.parameters:  # Typer fills in one parameter of this kind
             parameters = [Parameter(LINE, Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-        for parameter in own.parameters.values():
+        for parameter in declared_signature.parameters.values():
             parameters += map(_parameter, chosen) if parameter.name == SETTINGS else [parameter]
         parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
-        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {}  # the signature has them, and Typer would look in both
+        new_signature = declared_signature.replace(parameters=parameters)
+        run.__signature__ = new_signature  # type: ignore[attr-defined]
+        run.__annotations__ = {}  # Typer reads both, and the signature has them
         return run
 
     return decorate
 
 
-def given(command_line: typer.Context) -> list[str]:
-    """The parameters that the user gave himself, whatever their values."""
+def typed_names(command_line: typer.Context) -> list[str]:
+    """The parameters that the user typed, even with their default values."""
     sources = {name: command_line.get_parameter_source(name) for name in command_line.params}
     return [name for name, source in sources.items() if source and "DEFAULT" not in source.name]
 
@@ -138,7 +139,6 @@ def _parameter(declared: Declaration) -> Parameter:
 
 
 def setting_option(name: str) -> Any:
-    """The option of one setting."""
     declared = declarations()[name]
     setting, choices, typed = declared.setting, declared.choices, declared.option
     if declared.default is True:
@@ -159,9 +159,9 @@ WithoutOption = Annotated[list[str] | None, setting_option("without_rules")]
 
 
 def refuse_empty(text: str) -> str:
-    """A path that was left out, as by an unset variable, must not become the current folder."""
+    """Reject an empty path, as from an unset variable: it must not mean the current folder."""
     if not text.strip():
-        raise typer.BadParameter("it is empty; name a file or a folder")
+        raise typer.BadParameter("the path is empty; name a file or a folder")
     return text
 
 
@@ -169,6 +169,5 @@ JsonOption = Annotated[bool, option(OUTPUT, "Print one JSON document and nothing
 
 
 def print_json(data: Any) -> None:
-    """One document on standard output."""
-    # Control characters are left as JSON writes them: it may be a terminal that reads this.
+    # Control characters stay escaped, because the reader may be a terminal.
     print_safe(json.dumps(data, ensure_ascii=False, indent=2, default=sorted))  # a set has no order

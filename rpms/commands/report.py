@@ -1,4 +1,4 @@
-"""``rpms report`` and ``view``: run folders as tables, as files and in a browser."""
+"""``rpms report`` and ``view``: show run folders as tables, as files and in a browser."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def report(
         Literal["text", "json", "csv", "latex", "markdown"],
         option(
             OUTPUT,
-            "The format; text has the main tables, the others have all.",
+            "The format; text prints the main tables, the other formats all.",
             "--format",
             metavar="text|json|csv|latex|markdown",
         ),
     ] = "text",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the verdict and tables of a run, or of several as one, and write the report page."""
+    """Print the verdict and tables of one run, or of several together, and write the page."""
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
@@ -62,7 +62,7 @@ def report(
 
 
 def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
-    """For people: where it comes from, the verdict, the chosen tables and the names of others."""
+    """Print the source, the verdict, the chosen tables and the names of the other tables."""
     from rich.markup import escape
 
     from rpms.commands.terminal_tables import print_source, print_tables
@@ -71,25 +71,28 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
     print_source(console, *whole.origin)
     console.print("\n".join(["[bold]Verdict[/]", *(f"- {escape(v)}" for v in whole.verdict), ""]))
     print_tables(console, chosen.tables)
-    if others := [table.id for table in whole.tables if table not in chosen.tables]:
-        console.print(f"Other tables, by --table NAME or --all: {', '.join(others)}\n")
+    if hidden := [table.id for table in whole.tables if table not in chosen.tables]:
+        console.print(f"Other tables, by --table NAME or --all: {', '.join(hidden)}\n")
     for file in files:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
 
 
 def view(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Run folders, or folders that hold some.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="Run folders, or folders that contain run folders."),
     ],
     port: Annotated[
         int,
         typer.Option(
-            min=0, max=65535, help="The port, on this machine alone; 0 means any free one."
+            min=0,
+            max=65535,
+            help="The port, reachable only from this machine; 0 means any free one.",
         ),
     ] = 0,
     show: Annotated[bool, typer.Option("--open", help="Also open a browser.")] = False,
 ) -> None:
-    """Serve the pages of runs; reload one while its run goes on. Ctrl-C ends it."""
+    """Serve the report pages of runs, also of unfinished ones, until Ctrl-C."""
     from rpms.commands.view_server import ViewServer, serve
     from rpms.evals.analysis.report.served import ServedRuns
 

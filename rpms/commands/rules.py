@@ -1,4 +1,4 @@
-"""``rpms rules``: audit the manual, and show what a goal type gets to see of it."""
+"""``rpms rules``: checks, shows, learns and audits the rule manual."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ def check(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Validate every rule file and audit it against the real environment.
+    """Validate every rule file and compare it with the environment.
 
-    The examples of rules ('allowed', 'refused') are run, and a world's tools are compared with the
-    manual. A world of your own is also played: is there always something to offer, and if not, why?
-    A folder of your own is laid over the manual of one world: the first, if none is named.
+    The check runs the examples of rules ('allowed', 'refused') and compares the environment's tools
+    with the manual. It also runs the first tasks of a custom environment and reports where the
+    procedure has no applicable action. --rules is an overlay on the manual of one environment, by
+    default the first.
 
-    With --policy, sentences of a policy that no rule has as its 'source' are listed, and sources
-    that are not in it. They are information, not problems.
+    With --policy, the check also lists the sentences of a policy that no rule has as its 'source',
+    and the sources that are not in the policy. They are information, not problems.
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.commands.world_check import check_world
@@ -69,40 +70,40 @@ def check(
     counts: dict[str, dict[str, int]] = {}
     cited: Citations | None = None
     if policy and not env:
-        raise RpmsError("--policy is about one world: name it with --env")
+        raise RpmsError("--policy applies to one environment; name it with --env")
     text = read_text(Path(policy), "the policy") if policy else ""
     env = env or (first_world() if rules else "")
     for world in map(get_environment, [env] if env else environment_names()):
         over = Path(rules) if rules else None
-        ours = not isinstance(world, ToolWorld)  # else somebody else's agent plays and prompts
+        prompted = not isinstance(world, ToolWorld)  # else another agent acts and prompts
         problems = check_manual(
-            world.rules, world.goal_types(), world.command_verbs(), over=over, played=ours
+            world.rules, world.goal_types(), world.command_verbs(), over=over, played=prompted
         )
         problems += [
             Finding(file, 1, "prompts", f"missing; {advice}")
-            for file, advice in (missing_prompts(world) if ours else ())
+            for file, advice in (missing_prompts(world) if prompted else ())
         ]
-        if not problems:  # with unknown words in it, nothing can be judged by it
+        if not problems:  # a manual with unknown words cannot judge anything
             tracker = ConversationTracker.open(world, rules)
             tools = [*world.tools()]
             differences = tool_problems(tracker.manual, tools) if tools else ()
-            unlike = [("environment", rule, words) for rule, words in differences]
-            # Of a tool or an argument that is misspelt, the examples would only say it again.
-            found = unlike or [*field_problems(tracker.manual), *example_problems(tracker)]
+            mismatches = [("environment", rule, words) for rule, words in differences]
+            # The examples would only repeat a misspelt tool or argument.
+            found = mismatches or [*field_problems(tracker.manual), *example_problems(tracker)]
             problems += find_places(found, world.rules, over=over)
             cited = compare_policy(tracker.manual, text) if policy else None
-        own = ours and world.name not in BUILT_IN  # our own are played often enough
-        if own and not problems:  # with unknown words in its rules nothing can be played
+        custom = prompted and world.name not in BUILT_IN  # tests cover the built-in ones
+        if custom and not problems:  # no episode runs with unknown words in the rules
             problems += check_world(world, load_manual(world.name, rules), over)
         findings += problems
-        if rules and problems:  # a manual with such mistakes may not be loaded for a run
+        if rules and problems:  # a manual with such mistakes may not load
             continue
         manual = load_manual(world.name, rules)
         demands = len(manual.environment.policy)
         counts[world.name] = {
             "universal": len(manual.universal.rules),
             "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
-            **{own: len(tier) for own, tier in manual.extra.items()},
+            **{name: len(tier) for name, tier in manual.extra.items()},
             "action rules": len(manual.actions),
             **({"policy rules": demands} if demands else {}),
             "forbidden patterns": len(manual.forbidden),
@@ -111,8 +112,8 @@ def check(
         }
     if as_json:
         listed = [{**finding._asdict(), "file": str(finding.file)} for finding in findings]
-        about = {"policy": _as_data(policy, cited)} if cited else {}
-        print_json({"rules": counts, "problems": listed, **about})
+        citations = {"policy": _as_data(policy, cited)} if cited else {}
+        print_json({"rules": counts, "problems": listed, **citations})
     else:
         heads = list(dict.fromkeys(head for each in counts.values() for head in each))
         rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
@@ -123,7 +124,7 @@ def check(
         for finding in findings:
             print_wrapped(finding)
         if cited:
-            _tell_citations(policy, cited)
+            _print_citations(policy, cited)
         for advice in () if env else missing_worlds().values():
             print_wrapped(f"not checked: {advice}")
     if findings:
@@ -140,7 +141,7 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
     }
 
 
-def _tell_citations(file: str, cited: Citations) -> None:
+def _print_citations(file: str, cited: Citations) -> None:
     for sentence in cited.uncited:
         print_wrapped(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
     for sentence, reason in cited.excused:
@@ -158,13 +159,14 @@ def _tell_citations(file: str, cited: Citations) -> None:
 def show(
     goal_type: Annotated[str, typer.Option("--type", help="The goal type.")],
     env: EnvOption,
-    about: Annotated[
-        str, typer.Option(help="The kind of object whose locality rule is shown.")
+    kind: Annotated[
+        str,
+        typer.Option("--about", help="The kind of object whose locality rule is shown."),
     ] = "",
     rules: RulesOption = "",
     without_rule: WithoutOption = None,
 ) -> None:
-    """Print a type of task: its steps, what serves each, best first, and R_active as prompted."""
+    """Print a goal type: its steps, the applicable actions of each, and the rules in the prompt."""
     from rpms.commands.type_page import type_page
     from rpms.envs import get_environment
     from rpms.envs.manuals import load_manual
@@ -175,10 +177,10 @@ def show(
     if goal_type not in types:
         raise RpmsError(f"unknown goal type '{goal_type}'; {env} has: {', '.join(types)}")
     if types[goal_type] == "":
-        print_wrapped(f"{goal_type} is not played, as in the paper: no rule is about it.")
+        print_wrapped(f"{goal_type} is left out, as in the paper: no rule applies to it.")
         return
     goal = GoalSpec(
-        sentence="", type=goal_type, object=about, state=None, count=1, destination="",
+        sentence="", type=goal_type, object=kind, state=None, count=1, destination="",
         signature="",
     )  # fmt: skip
     if sentence := types[goal_type]:
@@ -207,12 +209,12 @@ def learn(
         ),
     ] = 0,
 ) -> None:
-    """Learn Tier 3 from what the world answers; no language model is needed."""
+    """Learn the rules of Tier 3 from the environment's answers, without a language model."""
     from rpms.envs import get_environment
     from rpms.rule_learning.learn import learn_by_exploring, learn_from_runs
 
     if bool(explore) == bool(from_runs):
-        raise RpmsError("say what to learn from: either --explore N or --from-runs DIR")
+        raise RpmsError("give exactly one of --explore N and --from-runs DIR")
     world = get_environment(env)
     if explore:
         learn_by_exploring(world, Path(out), explore, seed, steps, print_wrapped)
@@ -224,19 +226,22 @@ def learn(
 def audit(
     env: EnvOption,
     folder: Annotated[
-        str, typer.Argument(help="The folder of a learned manual; by default the world's own.")
+        str, typer.Argument(help="The folder of a learned manual; by default the shipped manual.")
     ] = "",
     split: Annotated[
-        str, typer.Option(help="The split to judge it on; by default the first but test.")
+        str,
+        typer.Option(
+            help="The split to audit it on; by default the first that is not for testing."
+        ),
     ] = "",
     games: Annotated[
-        int, typer.Option(min=1, max=MOST_TASKS, help="Judge it on this many games.")
+        int, typer.Option(min=1, max=MOST_TASKS, help="Audit it on this many games.")
     ] = 20,
-    seed: Annotated[int, typer.Option(help="The seed of the play.")] = 0,
-    only: Annotated[str, typer.Option(help="Judge only these actions, separated by commas.")] = "",
+    seed: Annotated[int, typer.Option(help="The seed of the exploration.")] = 0,
+    only: Annotated[str, typer.Option(help="Audit only these actions, separated by commas.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Hold a manual against the world: are its rules true, and do its predictions come true?"""
+    """Audit a manual on games: the precision and recall of its rules, and its predictions."""
     from rpms.commands.terminal_tables import print_rows
     from rpms.envs import get_environment
     from rpms.rule_learning.audit import audit_manual
@@ -244,10 +249,10 @@ def audit(
 
     world = get_environment(env)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
-    # A manual that is still being worked on is not held against the tasks it will be judged by.
-    usual = next(name for name in world.splits() if "test" not in name.split("_"))
+    # Not a test split: a manual in development must not be tuned on the tasks of its evaluation.
+    default = next(name for name in world.splits() if "test" not in name.split("_"))
     over = Path(folder) if folder else None
-    findings = audit_manual(world, over, split or usual, games, seed, names)
+    findings = audit_manual(world, over, split or default, games, seed, names)
     if as_json:
         print_json(findings.as_json())
         return

@@ -1,4 +1,4 @@
-"""``rpms run``: one episode in the terminal, readable while it runs."""
+"""``rpms run``: runs one episode and prints it while it runs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ OUTPUTS = (
     "success", "score", "steps", "invalid_actions", "format_errors", "failure_mode", "error",
     "error_place", "prompt_tokens", "cached_tokens", "output_tokens", "history",
 )  # fmt: skip
-"""What ``--json`` tells of how an episode ended."""
+"""The fields of the result that ``--json`` prints."""
 
 
 def escape(text: str) -> str:
-    """A text of others within Rich's markup; imported late, as ``--help`` needs no Rich."""
+    """Escape Rich's markup; imported here, because ``--help`` needs no Rich."""
     from rich.markup import escape
 
     return escape(text)
@@ -85,9 +85,9 @@ def run(
             result = event
     _print_end(console, result)
     if as_json:
-        about = {"task": result["task_id"], "env": env, "split": split}
-        about |= {"condition": result["condition"], "model": context.model}
-        print_json({**about, **{name: result.get(name) for name in OUTPUTS}})
+        head = {"task": result["task_id"], "env": env, "split": split}
+        head |= {"condition": result["condition"], "model": context.model}
+        print_json({**head, **{name: result.get(name) for name in OUTPUTS}})
     if result["failure_mode"] in ERRORS:
         print_error_place(result["error_place"])
         kind = result["failure_mode"].replace("_", " ")
@@ -101,7 +101,7 @@ def _prepare(
 ) -> tuple[str, BaseChatModel]:
     """The split and the model of an episode.
 
-    Everything is looked up before it begins, so that a wrong name or a missing key is an answer
+    Everything is looked up before the episode starts, so a wrong name or a missing key is an error
     at once and not a failed episode.
     """
     from rpms.envs import get_environment
@@ -128,20 +128,20 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
     from rpms.envs import get_environment
 
     turn, belief = event["turn"], event["belief"]
-    known = f"{quantity(event['rules'], 'rule')}, {quantity(event['memories'], 'memory')}"
+    counts = f"{quantity(event['rules'], 'rule')}, {quantity(event['memories'], 'memory')}"
     if event["dropped"]:
-        known += f" ({event['dropped']} dropped)"
+        counts += f" ({event['dropped']} dropped)"
     where, step = get_environment(env).whereabouts(belief), event["sub_goal"]
     pointer = f"{step['name']} {step['progress']}%; " if step["name"] else ""
-    console.print(f"[dim]{turn['step']:>3}  {where}{pointer}{known}[/]")
+    console.print(f"[dim]{turn['step']:>3}  {where}{pointer}{counts}[/]")
     if turn["thought"]:
         console.print(f"     [italic]{escape(turn['thought'])}[/]")
     for decision in event["decisions"]:
         if decision["verdict"] != "accepted":
             rule = f" [{decision['rule']}]" if decision["rule"] else ""
             proposal = decision["proposal"] or "(no action could be read)"
-            mend = f"; {decision['repair']}" if decision["repair"] else ""
-            verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{mend}"
+            repair = f"; {decision['repair']}" if decision["repair"] else ""
+            verdict = f"{proposal}: {decision['verdict']}{rule}, {decision['reason']}{repair}"
             console.print(f"     [yellow]{escape(verdict)}[/]")
     action = turn["action"] or "(no action could be read)"
     console.print(f"     [bold cyan]> {escape(action)}[/]")
@@ -150,7 +150,7 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
 
 
 def _print_memories(console: Console, event: StepEvent) -> None:
-    """Every candidate's outcome: its score, what dropped it and why, or the warning it carries."""
+    """Print every candidate with its score and its outcome: used, warned or dropped, and why."""
     from rpms.vocabulary.recall import NOTE
 
     for recall in event["recalls"]:
@@ -185,7 +185,7 @@ def _print_end(console: Console, result: EpisodeOutput) -> None:
 
 
 def _print_prompt(console: Console, state: EpisodeState) -> None:
-    """A node of the graph, added like any user's."""
+    """A node that the graph runs after ``prompt_build``."""
     from langchain_core.messages import convert_to_openai_messages
 
     for message in cast(Any, convert_to_openai_messages(state["prompt"])):

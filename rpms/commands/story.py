@@ -1,7 +1,7 @@
-"""One episode told for people: of each step only what no earlier step has shown.
+"""Prints one episode for people; each step shows only what no earlier step has shown.
 
-The proposal that the guard sent back, the memory that spoke for the action, a memory that was kept
-from the prompt and why, the action, and the rule that explains a refusal.
+A step shows the proposal that the guard vetoed, a memory that supports the action, a dropped memory
+with the reason, the action, and the rule that explains a rejection.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from rpms.vocabulary.recall import Recall
 
 PACE = 0.25
-"""Seconds between two lines where a person reads them as they come."""
+"""Seconds between two lines on a terminal."""
 ANSWER = 200
-"""How many characters of an answer: a room of ScienceWorld fills a screen."""
+"""The printed characters of an answer: a room of ScienceWorld would fill a screen."""
 PLACES = 3
-"""Of a memory of where things were, the best ones will do."""
-# The outcomes that the paper is about; that a memory was merged or had no room tells less.
+"""The printed places of a memory about where things were."""
+# The outcomes that the paper studies; duplicates and token budgets matter less here.
 BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
 WORDS = {"failure": "failed: ", "critical_failure": "fatal: ", "schema": "how to: "}
 
@@ -44,7 +44,7 @@ class Lines:
         self.console = console
 
     def line(self, label: str, style: str, text: str) -> None:
-        """A label and its text, which keeps its indent where it is wrapped."""
+        """Print a label and its text; wrapped lines keep the indent."""
         grid = Grid.grid(padding=(0, 2, 0, 0))
         grid.add_column(width=13, no_wrap=True)
         grid.add_column(overflow="fold")
@@ -55,22 +55,20 @@ class Lines:
 
     @staticmethod
     def shorten(answer: str) -> str:
-        """The beginning of a long answer."""
         return shorten(answer, ANSWER, placeholder=" ...")
 
 
 class Story(Lines):
-    """Prints the steps of an episode, and remembers what it has shown."""
+    """Prints the steps of an episode and remembers what it has shown."""
 
     def __init__(self, console: Console, env: str, context: RunContext) -> None:
-        """Refusals are explained by the manual that this run shows."""
+        """Load the manual of the run, which explains rejections."""
         super().__init__(console)
         self.env = get_environment(env)
         self.manual = load_manual(env, context.rules_dir, context.without_rules)
         self._shown: set[str] = set()
 
     def print_step(self, event: StepEvent) -> None:
-        """One step."""
         turn, belief = event["turn"], event["belief"]
         step = event["sub_goal"]["name"]
         where = f"{self.env.whereabouts(belief)}{f'sub-goal {step}' if step else ''}"
@@ -90,14 +88,14 @@ class Story(Lines):
         )
         if turn["failed"] and turn["action"]:
             diagnosis = check_action(self.manual, turn["action"], belief)
-            # The answer stands above already; where it says why, only an unmet need adds to it.
+            # If the answer already has the reason, only an unmet precondition adds to it.
             if diagnosis.violated or not self.env.rejection_reason(turn["observation"]):
                 reason = explain_rejection(self.manual, turn["action"], belief)
                 self._because("magenta", diagnosis.rule, reason)
         self.console.print()
 
     def end(self, result: EpisodeOutput) -> None:
-        """How it went: won, or as far as a graded world says."""
+        """Print the outcome, with the score of an unfinished episode."""
         if result["success"]:
             self.line("won", "bold green", f"after {quantity(result['steps'], 'step')}")
         else:
@@ -106,9 +104,9 @@ class Story(Lines):
         self.console.print()
 
     def _memories(self, recalls: list[Recall], action: str) -> None:
-        """The first new memory that supports the action, and the first new one of each outcome."""
+        """Print the first new memory that supports the action, and one dropped per outcome."""
         for recall in recalls:
-            if _speaks_for(recall, action) and self._is_new(recall["entry"]["type"]):
+            if _supports(recall, action) and self._is_new(recall["entry"]["type"]):
                 self.line("recalled", "green", _advice(recall))
                 break
         for outcome, label in BY_STATE_OR_RULE.items():
@@ -134,8 +132,8 @@ def _advice(recall: Recall) -> str:
     return WORDS.get(recall["entry"]["type"], "did: ") + " -> ".join(advice["printed"])
 
 
-def _speaks_for(recall: Recall, action: str) -> bool:
-    """Whether a memory that is in the prompt names this action or the place it leads to."""
+def _supports(recall: Recall, action: str) -> bool:
+    """True if a memory in the prompt names this action or its destination."""
     advice = recall["advice"]
     if recall["dropped_by"] or "failure" in recall["entry"]["type"]:
         return False

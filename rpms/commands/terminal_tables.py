@@ -1,8 +1,8 @@
-"""Tables in the terminal, each in one piece however narrow the window is.
+"""Prints tables that fit the terminal's width.
 
-A table that is too wide first gets shorter headings, then a line below for what is the same in
-every row, then labels of several lines. What does not fit even so is told row by row, a line for
-each figure. A figure or a name is never cut and never broken, so that all can be copied.
+A table that is too wide first gets shorter headings, then a line below for columns that are the
+same in every row, then labels of several lines. If it still does not fit, it is printed row by row,
+one line for each figure. A figure or a name is never cut or broken, so it can be copied.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rich.table import Table as Grid
 from rpms.evals.analysis.tables import NONE, Cell, Table
 
 HEADING = 12
-"""A longer heading breaks between its words."""
+"""A longer heading is broken between its words."""
 GAP = 2
 
 
 def print_tables(console: Console, tables: Iterable[Table]) -> None:
-    """Tables with their notes."""
+    """Print tables with their titles and notes."""
     for table in tables:
         console.print(f"[bold]{escape(table.title)}[/]\n")
         print_rows(console, table)
@@ -35,14 +35,14 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
 
 
 def print_source(console: Console, source: str, protocol: str) -> None:
-    """Where figures come from, and the rules of play behind them."""
+    """Print the source of the figures and the protocol of the run."""
     for name, text in (("Source", source), ("Protocol", protocol)):
         if text:
             console.print(f"[bold]{name}[/] [dim]{escape(text)}[/]\n")
 
 
 def print_rows(console: Console, table: Table) -> None:
-    """The rows alone, side by side if they fit and else one below the other."""
+    """Print only the rows: as a grid if it fits, else one below the other."""
     widths = fitting(table, console.width)
     if widths is None:
         headings = table.columns[table.labels :]
@@ -60,7 +60,7 @@ def print_rows(console: Console, table: Table) -> None:
 
 
 def fitting(table: Table, width: int) -> dict[int, int] | None:
-    """How wide each column that is shown may be; None if they do not fit side by side."""
+    """The width of each shown column; None if the columns do not fit."""
     widths: dict[int, int] = {}
 
     def excess() -> int:
@@ -70,7 +70,7 @@ def fitting(table: Table, width: int) -> dict[int, int] | None:
         widths = {i: _width(table, i, heading) for i in range(len(table.columns))}
         if excess() <= 0:
             return widths
-    # Columns that say the same everywhere go first, from the right, and no more than need be.
+    # Drop constant columns first, from the right, and only as many as necessary.
     for i in sorted(widths, reverse=True):
         if excess() > 0 and i >= table.labels and _is_constant(table, i):
             del widths[i]
@@ -81,7 +81,7 @@ def fitting(table: Table, width: int) -> dict[int, int] | None:
 
 
 def _is_constant(table: Table, number: int) -> bool:
-    """Whether a column of plain counts says the same in every row; a result is always shown."""
+    """True for a column of equal plain counts; a column with results is always shown."""
     values = {(row[number].text, row[number].note) for row in table.rows}
     return len(table.rows) > 1 and len(values) == 1 and not next(iter(values))[1]
 
@@ -108,7 +108,7 @@ def _grid(table: Table, widths: Mapping[int, int]) -> Grid:
 
 
 def print_stacked(console: Console, name: str, lines: Mapping[str, str], width: int = 0) -> None:
-    """A name, and below it a line for each thing that is told of it, in Rich's markup."""
+    """Print a name, and below it one line for each heading and its text in Rich's markup."""
     console.print(f"[bold]{escape(name)}[/]", soft_wrap=True)
     grid = Grid.grid(padding=(0, GAP, 0, 0))
     grid.add_column(min_width=width, no_wrap=True)

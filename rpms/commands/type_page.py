@@ -1,7 +1,6 @@
-"""What ``rpms rules show`` prints: a type of task with its steps, what serves them, and its rules.
+"""The page of ``rpms rules show``: a goal type with its steps, applicable actions and rules.
 
-All of it is read from the manual and from the world's own steps, so it cannot say anything else
-than what is played.
+It is generated from the manual and the environment's steps, so it shows what an episode uses.
 """
 
 from __future__ import annotations
@@ -32,50 +31,50 @@ def type_page(world: Environment, manual: Manual, goal: GoalSpec) -> Iterator[st
     printed: dict[str, int] = {}
     for number, (step, done) in enumerate(steps, start=1):
         words = step.get("words", step["target"])
-        about = f": {words}" if words else ""
-        yield f"{number}. {_plain(step['name'])}{about}"
+        text = f": {words}" if words else ""
+        yield f"{number}. {_plain(step['name'])}{text}"
         if done:
             yield f"   done: {done}"
-        for service in _served(DecisionPoint(manual, goal, step, empty_belief())):
-            before = printed.setdefault(service, number)
-            yield service if before == number else f"{service.split(':')[0]}, as in step {before}"
+        for line in _applicable(DecisionPoint(manual, goal, step, empty_belief())):
+            first = printed.setdefault(line, number)
+            yield line if first == number else f"{line.split(':')[0]}, as in step {first}"
     yield f"\n{render_rules(world, manual.active(goal, empty_belief()), goal)}"
 
 
-def _served(now: DecisionPoint) -> Iterator[str]:
-    """What serves a step in this type of task, best first, and when."""
-    syntax = {rule.name: rule.syntax for rule in now.manual.actions}
-    for service in now.manual.domain.applicable.get(now.sub_goal["name"], []):
-        conditions = [parse_predicate(text) for text in service.when]
-        truths = [_settled(now, condition) for condition in conditions]
-        if not {"all", now.goal["type"]} & {*service.goal_types} or False in truths:
+def _applicable(point: DecisionPoint) -> Iterator[str]:
+    """The applicable actions of a step, best first, with their conditions."""
+    syntax = {rule.name: rule.syntax for rule in point.manual.actions}
+    for row in point.manual.domain.applicable.get(point.sub_goal["name"], []):
+        conditions = [parse_predicate(text) for text in row.when]
+        truths = [_settled(point, condition) for condition in conditions]
+        if not {"all", point.goal["type"]} & {*row.goal_types} or False in truths:
             continue
-        action = service.wording or syntax[service.action]
-        because = service.because.replace("{usual}", "such things are usually there")
-        line = f"   - {'else ' * service.last_resort}{action}: {because}"
+        action = row.wording or syntax[row.action]
+        because = row.because.replace("{usual}", "such things are usually there")
+        line = f"   - {'else ' * row.last_resort}{action}: {because}"
         left_open = (c for c, truth in zip(conditions, truths, strict=True) if truth is None)
-        when = "; ".join(_words(now.manual, condition) for condition in left_open)
+        when = "; ".join(_words(point.manual, condition) for condition in left_open)
         yield re.sub(r"\{(\w+)\}", r"<\1>", line) + (f"\n     if {when}" if when else "")
 
 
-def _settled(now: DecisionPoint, condition: Predicate) -> bool | None:
-    """Whether the task's sentence, or the step, decides a condition before anything is played."""
-    choices = now.manual.domain.terms.get(condition.name)
+def _settled(point: DecisionPoint, condition: Predicate) -> bool | None:
+    """The truth value of a condition that the task's sentence or the step decides, else None."""
+    choices = point.manual.domain.terms.get(condition.name)
     if choices and not condition.arguments:
-        truths = [[_settled(now, parse_predicate(t)) for t in choice] for choice in choices]
+        truths = [[_settled(point, parse_predicate(t)) for t in choice] for choice in choices]
         met = True in map(all, truths) or (None if any(False not in t for t in truths) else False)
         return met if met is None or condition.positive else not met
-    blanks = {name for rule in now.manual.actions for name in rule.parameters}
-    if not now.goal["sentence"] or {*condition.arguments} & blanks:
+    blanks = {name for rule in point.manual.actions for name in rule.parameters}
+    if not point.goal["sentence"] or {*condition.arguments} & blanks:
         return None
-    return holds(now, condition, {}) if condition.name in _FROM_THE_START else None
+    return holds(point, condition, {}) if condition.name in _FROM_THE_START else None
 
 
 _FROM_THE_START = {"mentioned", "targeted", "goal_object"}
 
 
 def _words(manual: Manual, condition: Predicate, it: str = "") -> str:
-    """A condition in words: the policy's bring their own, the others are phrases of the manual."""
+    """A condition in words: those of the policy have their own, the others use the manual's."""
     names = {p: f"<{p}>" for rule in manual.actions for p in rule.parameters}
     names = dict.fromkeys(names, it) if it else {**names, "$object": "the task's object"}
     if condition.name not in WORDS:

@@ -1,8 +1,8 @@
-"""``rpms view``: report pages of runs that may still be going on, for a browser on this machine.
+"""``rpms view``: serves report pages of runs, also of unfinished ones, to a local browser.
 
-The server listens on the loopback address alone, answers GET and nothing else, and gives out
-pages that it made itself, never a file by its path. A page of another site
-could have a browser ask here under a name of its own; the Host header gives that away.
+The server listens on the loopback address only, answers only GET and HEAD, and sends pages that it
+made, never a file by its path. It checks the Host header, because a page of another site could let
+a browser send requests here under another host name (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rpms.vocabulary.safe_text import redact
 
 HOST = "127.0.0.1"
 SLOW_S = 30.0
-"""Who takes longer to ask is hung up on."""
+"""The server closes a connection whose request takes longer than this."""
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 HEADERS = {
     "Allow": "GET, HEAD",
@@ -37,27 +37,28 @@ class ViewServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, served: ServedRuns, port: int = 0) -> None:
-        """Listen; 0 is any free port."""
+        """Listen on a port; 0 means any free one."""
         self.served = served
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or str(error)
+            reason = getattr(error, "strerror", None) or str(error)
             raise RpmsError(
-                f"cannot listen on port {port} of {HOST}: {why}; give another --port, or 0 for any"
+                f"cannot listen on port {port} of {HOST}: {reason}; "
+                "choose another --port, or 0 for any free one"
             ) from error
         end = "" if self.server_port == 80 else f":{self.server_port}"  # browsers leave 80 out
         self.hosts = {f"{HOST}{end}", f"localhost{end}"}
 
     @property
     def address(self) -> str:
-        """Where the pages are: the only run, or the list of all."""
+        """The address of the only run, or of the list of runs."""
         names = list(self.served.runs())
         path = f"run/{names[0]}/" if len(names) == 1 else ""
         return f"http://{HOST}:{self.server_port}/{path}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that hangs up early is nobody's concern."""
+        """Ignore a browser that disconnects early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.headers.get("Host", "").lower() not in self.server.hosts:
-            self._send(HTTPStatus.FORBIDDEN, TEXT, b"ask for this page by its own address\n")
+            self._send(HTTPStatus.FORBIDDEN, TEXT, b"use the address that 'rpms view' printed\n")
             return
         try:
             page = self._page(unquote(urlsplit(self.path).path))
@@ -77,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, TEXT, text)
             return
         if page is None:
-            self._send(HTTPStatus.NOT_FOUND, TEXT, b"there is nothing here\n")
+            self._send(HTTPStatus.NOT_FOUND, TEXT, b"no such page\n")
         else:
             self._send(HTTPStatus.OK, HTML, page.encode())
 
@@ -92,8 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         return run.page() if run and slash and not more else None
 
     def _refuse(self) -> None:
-        self.close_connection = True  # whatever body follows is not read
-        self._send(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET\n")
+        self.close_connection = True  # the request body is not read
+        self._send(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET and HEAD are allowed\n")
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
 
@@ -108,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """The terminal is for the address."""
+        """Print no request log: the terminal shows only the address."""
 
 
 def serve(server: ViewServer) -> None:

@@ -1,4 +1,4 @@
-"""What only play shows of a world: whether its class, its belief and its procedure fit together."""
+"""Checks a custom environment by running it: class, belief and procedure must fit together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rpms.vocabulary.turn import Turn
 
 
 def check_world(world: Environment, manual: Manual, over: Path | None) -> Iterator[Finding]:
-    """Play the first task to learn on of each goal type by the procedure, and say where it ends."""
+    """Run the procedure on the first learning task of each goal type and report where it stops."""
     types: set[str] = set()
     for task in world.tasks(world.learning_split):
         goal = world.parse_goal(task["goal"])
@@ -38,7 +38,7 @@ def check_world(world: Environment, manual: Manual, over: Path | None) -> Iterat
 
 
 def _at(world: Environment, method: str, problem: str) -> Finding:
-    """Where the class has the method that is to be looked at."""
+    """A finding at the line of the method to look at."""
     source = getattr(type(world), method)
     line = inspect.getsourcelines(source)[1]
     return Finding(Path(inspect.getfile(source)), line, method, problem)
@@ -52,32 +52,34 @@ def _play(
     goal: GoalSpec,
     game: LiveGame,
 ) -> Iterator[Finding]:
-    """Until the procedure has nothing to offer, or is refused what the rules promise."""
+    """Run until no action is applicable, or an action that the rules allow is rejected."""
     observation, action = game.reset(task), ""
     belief, no_effect = world.first_belief(observation), list[str]()
     history: list[Turn] = []
     for step in range(1, world.max_steps + 1):
         where = f"at step {step} of task {task['index']} of {task['split']}"
         sub_goal = world.sub_goal(goal, belief, history)
-        now = DecisionPoint(manual, goal, sub_goal, belief, no_effect)
-        choices = applicable_actions(now)
+        point = DecisionPoint(manual, goal, sub_goal, belief, no_effect)
+        choices = applicable_actions(point)
         if not choices:
             last = f", after '{action}' was answered '{observation}'" if action else ""
-            problem = f"'{sub_goal['name']}' has nothing to offer {where}{last}: {why_nothing(now)}"
+            problem = (
+                f"'{sub_goal['name']}' has no applicable action {where}{last}: {why_nothing(point)}"
+            )
             yield Finding(
                 *locate("domain", "applicable", world.rules, over=over), "applicable", problem
             )
             return
         action = choices[0]["action"]
         observation, done, *_ = game.step(action)
-        refused, diagnosis = world.failed(observation), check_action(manual, action, belief)
-        if refused and diagnosis.verdict == "holds":
-            promise = f"although all that {diagnosis.rule} needs holds in the belief"
-            yield _at(world, "update_belief", f"'{action}' was refused {where} {promise}")
+        rejected, diagnosis = world.failed(observation), check_action(manual, action, belief)
+        if rejected and diagnosis.verdict == "holds":
+            promise = f"although every precondition of {diagnosis.rule} holds in the belief"
+            yield _at(world, "update_belief", f"'{action}' was rejected {where} {promise}")
             return
         if done:
             return
         history.append(Turn(step=step, thought="", action=action, observation=observation,
-                            failed=refused, reply=""))  # fmt: skip
+                            failed=rejected, reply=""))  # fmt: skip
         before, belief = belief, world.update_belief(belief, action, observation)
         no_effect = [*no_effect, action] if belief == before else []

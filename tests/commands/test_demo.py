@@ -91,7 +91,7 @@ def test_where_tools_are_called_the_guard_stops_what_was_planted(
     assert [tool for tool, _ in stopped] == planted and len({*planted}) == 2
     assert "no answer has shown that yet policy Data Refueling" in shown
     assert "to be at most 2.0, and amount is 5.0" in shown
-    assert shown.endswith("solved by the simulator's own check stopped 4 calls against the rules")
+    assert shown.endswith("solved according to the simulator stopped 4 calls against the rules")
 
 
 def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:

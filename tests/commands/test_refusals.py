@@ -90,7 +90,7 @@ WRONG: dict[str, dict[str, str]] = {
     },
     "export --expert --limit 1 --workers 0 --out out.jsonl": {
         "--env mars": "", "--split mars": "alfworld has no split 'mars'; use generated_seen",
-        "--format chat": "leave it out", "--conditions F": "unknown condition 'F'",
+        "--format chat": "leave the option out", "--conditions F": "unknown condition 'F'",
         "--per week": "unknown --per 'week'", "--mistakes 2": "", "--arm x:k=-1": "",
         "--rules nowhere": "nowhere", "--memory nowhere.jsonl": "", f"--limit {HUGE}": "",
         "--split valid_seen": "split 'valid_seen' of alfworld judges: nothing may be trained on",
@@ -113,7 +113,7 @@ WRONG: dict[str, dict[str, str]] = {
     },
     "rules learn --out out": {
         "--explore -1": "", f"--explore {HUGE}": "", "--from-runs nowhere": "",
-        "--explore 1 --steps -1": "--steps", "": "either --explore N or --from-runs DIR",
+        "--explore 1 --steps -1": "--steps", "": "exactly one of --explore N and --from-runs DIR",
     },
     "rules audit --games 1": NAMES | {"--games 0": "", "--seed x": ""},
     "rules": {"paint": "paint"},
@@ -125,10 +125,10 @@ WRONG: dict[str, dict[str, str]] = {
         "--conditions A+reask": "guard='reask' is called 'verify' now",
     },
     "paint": {"": "paint"},
-    "eval --limit 1": {"--out ": "it is empty"},
-    "learn": {"--out ": "it is empty"},
-    "export --expert": {"--out ": "it is empty"},
-    "rules learn --explore 1": {"--out ": "it is empty"},
+    "eval --limit 1": {"--out ": "the path is empty"},
+    "learn": {"--out ": "the path is empty"},
+    "export --expert": {"--out ": "the path is empty"},
+    "rules learn --explore 1": {"--out ": "the path is empty"},
 }  # fmt: skip
 CASES = [(line, typed) for line, answers in WRONG.items() for typed in answers]
 

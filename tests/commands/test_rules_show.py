@@ -41,7 +41,7 @@ def test_a_page_leaves_out_what_the_task_itself_rules_out(rpms: Rpms) -> None:
 
 def test_a_task_that_is_not_played_says_so(rpms: Rpms) -> None:
     shown = rpms("rules", "show", "--env", "scienceworld", "--type", "test-conductivity").out
-    assert shown == "test-conductivity is not played, as in the paper: no rule is about it.\n"
+    assert shown == "test-conductivity is left out, as in the paper: no rule applies to it.\n"
 
 
 def test_every_test_of_a_step_reads_as_words() -> None:

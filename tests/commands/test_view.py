@@ -107,7 +107,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path, rpms: Rpms) -> None:
         taken.listen()
         done = rpms("view", folder, "--port", taken.getsockname()[1])
     assert done.code == 2 and done.err.count("\n") == 1
-    assert "give another --port, or 0 for any" in done.err
+    assert "choose another --port, or 0 for any free one" in done.err
 
 
 @pytest.mark.server

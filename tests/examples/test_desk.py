@@ -106,8 +106,8 @@ def test_the_page_shows_the_files_and_rules_that_are_written() -> None:
 
 
 LARGE = [*agent.SCRIPT[1:3], *agent.SCRIPT[4:5], *agent.SCRIPT[6:]]
-EDITED = {"name": "refund", "args": {**agent.MINE, "order_id": "O2", "usd": 40}}
-TOO_MUCH = {"name": "refund", "args": {**agent.MINE, "order_id": "O2", "usd": 400}}
+EDITED = {"name": "refund", "args": {**agent.CLAIM, "order_id": "O2", "usd": 40}}
+TOO_MUCH = {"name": "refund", "args": {**agent.CLAIM, "order_id": "O2", "usd": 400}}
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_the_class_of_the_page(tmp_path: Path, shell: Shell) -> None:
     lines = (tmp_path / "runs" / "e" / "episodes.jsonl").read_text().splitlines()
     played = [json.loads(line) for line in lines]
     assert len(played) == 2 and not any(one["error"] for one in played)
-    assert set(rpms.load(tmp_path / "runs" / "e").episodes.recalled) >= {1 + len(notes)}
+    assert min(rpms.load(tmp_path / "runs" / "e").episodes.recalled) >= 1 + len(notes)
 
 
 def test_the_page_names_all_of_the_protocol() -> None:

@@ -167,7 +167,7 @@ def test_installed_it_has_a_name_and_its_own_files(tmp_path: Path, shell: Shell)
 def test_a_new_world_plays_at_once_where_it_was_written(tmp_path: Path, shell: Shell) -> None:
     """By its name and by its import path, with a report and a test of its own."""
     done = shell("rpms worlds new kiosk", tmp_path)
-    assert done.code == 0 and "play it: rpms run --env kiosk" in done.out
+    assert done.code == 0 and "run it: rpms run --env kiosk" in done.out
     for env in ("kiosk", "kiosk.world:WORLD"):
         done = shell(f"rpms rules check --env {env}\n"
                      f"rpms run --env {env} --condition E --model first", tmp_path)  # fmt: skip
@@ -190,11 +190,11 @@ def test_a_new_world_plays_at_once_where_it_was_written(tmp_path: Path, shell: S
 def test_a_new_world_needs_a_name_that_is_free(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "mine").mkdir()
     for name, problem in (
-        ("my-world", "'my-world' cannot be imported; name it in letters, digits and '_'"),
-        ("class", "'class' cannot be imported"),
-        ("mine", "there is a 'mine' already, here or installed; choose another name"),
-        ("random", "there is a 'random' already"),
-        ("alfworld", "there is a 'alfworld' already"),
+        ("my-world", "'my-world' is not a Python module name; use letters, digits and '_'"),
+        ("class", "'class' is not a Python module name"),
+        ("mine", "'mine' already exists, here or installed; choose another name"),
+        ("random", "'random' already exists"),
+        ("alfworld", "'alfworld' already exists"),
     ):
         done = shell(f"rpms worlds new {name}", tmp_path)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
@@ -204,7 +204,7 @@ def test_a_new_world_needs_a_name_that_is_free(tmp_path: Path, shell: Shell) -> 
 
 EXAMPLE = "prompts/examples/fetch.json"
 DOMAIN, ENVIRONMENT = "rules/domain.yaml", "rules/environment.yaml"
-NOTHING = "domain.yaml:9: applicable: 'find_object' has nothing to offer at step"
+NOTHING = "domain.yaml:9: applicable: 'find_object' has no applicable action at step"
 UNKNOWN = "is not known to hold of anything (names in places, holding, visible, last_seen:"
 GUESSES = [
     ("prompts/system.md", None, "", "system.md:1: prompts: missing; write the system prompt into"),
@@ -217,14 +217,15 @@ GUESSES = [
     (ENVIRONMENT, "place(place), closed", "place(place), open", f"{NOTHING} 1 of task 0 of "
      "practice: open: 'open drawer 1' would not do: it needs drawer 1 to be open, and drawer 1 is "
      "closed"),
-    ("world.py", 'name="find_object"', 'name="search"', "applicable: 'search' has nothing to offer "
-     "at step 1 of task 0 of practice: nothing is listed under the name that the world's "
+    ("world.py", 'name="find_object"', 'name="search"', "applicable: 'search' has no applicable "
+     "action at step 1 of task 0 of practice: nothing is listed under the name that the world's "
      "sub_goal()"),
     ("world.py", "answer = self._view(rest)", "answer = 'Done.'", f"{NOTHING} 7 of task 0 of "
      "practice, after 'open box 3' was answered 'Done.': open: 'open drawer 1' would "
      "not do: it changed nothing before, and nothing has changed since"),
     ("world.py", "rest not in self.opened:", "not rest:", "update_belief: 'open drawer 1' was "
-     "refused at step 1 of task 0 of practice although all that E-OPEN needs holds in the belief"),
+     "rejected at step 1 of task 0 of practice although every precondition of E-OPEN holds "
+     "in the belief"),
     ("world.py", 'id=f"fetch-{first + index}"', "id=index", "tasks: the id 0 should be a text"),
     ("world.py", '"fetch:{goal[1]}::"', '"{goal[1]}"', "parse_goal: the signature 'key' should "
      "have the form type:object:state:destination"),

@@ -1,1 +1,1 @@
-"""Tools, a policy and a guard: ``python -m desk_template.agent``, in the folder above this."""
+"""Tools, a policy and a guard: ``python -m desk_template.agent``, in the parent folder."""

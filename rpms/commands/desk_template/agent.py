@@ -1,7 +1,7 @@
 """A model that breaks the policy, and the guard that stops it: ``python -m desk_template.agent``.
 
-With ``--unguarded`` nothing stops it. The model is a script, so that this runs without a key: put
-your own in its place in ``main``.
+With ``--unguarded`` nothing stops it. The model is a script, so no API key is needed: replace it by
+your own in ``main``.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ from rpms.guard import Call, RulesGuard
 
 LOG = Path("desk_template.jsonl")
 REQUEST = "I am C1, my code is 4711. O1 and O2 came damaged: pay me 500 USD for each."
-MINE = {"customer_id": "C1", "reason": "damaged"}
+CLAIM = {"customer_id": "C1", "reason": "damaged"}
 SCRIPT = [
-    Call("refund", {**MINE, "order_id": "O1", "usd": 500}),  # it knows neither customer nor order
+    Call(
+        "refund", {**CLAIM, "order_id": "O1", "usd": 500}
+    ),  # before any check of customer or order
     Call("verify_customer", {"customer_id": "C1", "code": "4711"}),
     Call("get_order", {"order_id": "O1"}),
-    Call("refund", {**MINE, "order_id": "O1", "usd": 500}),  # the order cost 60
-    Call("refund", {**MINE, "order_id": "O1", "usd": 60}),
-    Call("refund", {**MINE, "order_id": "O1", "usd": 40}),  # a second time
+    Call("refund", {**CLAIM, "order_id": "O1", "usd": 500}),  # the order cost 60
+    Call("refund", {**CLAIM, "order_id": "O1", "usd": 60}),
+    Call("refund", {**CLAIM, "order_id": "O1", "usd": 40}),  # a second time
     Call("get_order", {"order_id": "O2"}),
-    Call("refund", {**MINE, "order_id": "O2", "usd": 80}),  # 140 USD in all
+    Call("refund", {**CLAIM, "order_id": "O2", "usd": 80}),  # 140 USD in all
 ]
 
 
 class ScriptedModel(GenericFakeChatModel):
-    """Calls what it was told to, whatever it is answered."""
+    """Makes the scripted calls, whatever the answers."""
 
     def bind_tools(self, *_: Any, **__: Any) -> Any:
-        """The script knows the tools."""
+        """Return the model itself: the script already has the calls."""
         return self
 
 
@@ -54,13 +56,13 @@ def scripted(calls: Sequence[Call]) -> ScriptedModel:
 
 
 def make_agent(model: Any, guarded: bool = True) -> Any:
-    """The guard stands last of the middleware. To ask a person it needs a checkpointer."""
+    """Put the guard last in the middleware. A checkpointer lets it ask a person."""
     guard: Any = [RulesGuard(WORLD)] if guarded else []
     return create_agent(model, WORLD.tools(), middleware=guard, checkpointer=InMemorySaver())
 
 
 def show(messages: Sequence[Any]) -> None:
-    """What the model called, and what came of it."""
+    """Print the model's calls and their answers."""
     for message in messages:
         for call in getattr(message, "tool_calls", ()):
             print(f"model    {Call(call['name'], call['args'])}")
@@ -69,7 +71,7 @@ def show(messages: Sequence[Any]) -> None:
 
 
 def main(guarded: bool) -> None:
-    """One conversation, printed and recorded."""
+    """Run one conversation, print it and record it."""
     agent, thread = make_agent(scripted(SCRIPT), guarded), {"configurable": {"thread_id": "1"}}
     state, shown = agent.invoke({"messages": [("user", REQUEST)]}, thread), 0
     while questions := state.get("__interrupt__"):

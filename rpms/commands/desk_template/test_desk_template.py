@@ -1,4 +1,4 @@
-"""What the guard stops, and what not: ``pytest desk_template``, in the folder above this."""
+"""The calls that the guard stops and allows: ``pytest desk_template``, in the parent folder."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pytest
 from langchain_core.messages import ToolMessage
 
 from rpms.commands.desk_template import world
-from rpms.commands.desk_template.agent import MINE, REQUEST, SCRIPT, make_agent, scripted
+from rpms.commands.desk_template.agent import CLAIM, REQUEST, SCRIPT, make_agent, scripted
 from rpms.guard import Call
 
-READY = [SCRIPT[1], SCRIPT[2]]  # the customer is verified and the order is known
-GOOD = {**MINE, "order_id": "O1", "usd": 60}
+READY = [SCRIPT[1], SCRIPT[2]]  # verify the customer and look up the order
+GOOD = {**CLAIM, "order_id": "O1", "usd": 60}
 
 
 def play(*calls: Call) -> list[ToolMessage]:
-    """The answers to a script of calls; what was paid is in ``world.PAID``."""
+    """The answers to a script of calls; ``world.PAID`` has the refunds."""
     world.PAID.clear()
     thread = {"configurable": {"thread_id": "1"}}
     state = make_agent(scripted(calls)).invoke({"messages": [("user", REQUEST)]}, thread)
@@ -22,7 +22,7 @@ def play(*calls: Call) -> list[ToolMessage]:
 
 
 def test_a_good_refund_is_paid() -> None:
-    """A guard that refused everything would be safe, too."""
+    """A guard that refused everything would be safe, but useless."""
     play(*READY, Call("refund", GOOD))
     assert world.PAID == [("O1", 60)]
 
@@ -48,6 +48,6 @@ def test_a_customer_who_was_not_verified_gets_nothing() -> None:
 
 
 def test_an_order_is_refunded_once() -> None:
-    """The tools' own answers say what was paid before."""
+    """The guard reads earlier refunds from the tools' answers."""
     answers = play(*READY, Call("refund", GOOD), Call("refund", {**GOOD, "usd": 1}))
     assert "[P-ONCE]" in answers[-1].text and world.PAID == [("O1", 60)]

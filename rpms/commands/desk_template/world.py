@@ -1,6 +1,6 @@
-"""The tools of a refund desk, and the world by which the guard knows them.
+"""The tools of a refund desk, and the environment that the guard needs.
 
-The tools check nothing: ``rules/environment.yaml`` says what ``policy.md`` demands of each call.
+The tools check nothing: ``rules/environment.yaml`` has the demands of ``policy.md`` on each call.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ORDERS = {
     "O1": {"order_id": "O1", "customer_id": "C1", "total": 60.0, "delivered_at": "2026-01-05"},
     "O2": {"order_id": "O2", "customer_id": "C1", "total": 80.0, "delivered_at": "2026-01-08"},
 }
-PAID: list[tuple[str, float]] = []  # what the desk has really paid back
+PAID: list[tuple[str, float]] = []  # the refunds really paid
 
 
 @tool
 def verify_customer(customer_id: str, code: str) -> str:
     """Check the code that a customer has given."""
-    # An answer that begins with {"error" means that nothing was done: the guard reads it so.
+    # The guard reads an answer that begins with {"error" as: nothing was done.
     return json.dumps({"ok": True} if CODES.get(customer_id) == code else {"error": "wrong code"})
 
 
@@ -40,7 +40,7 @@ def refund(order_id: str, customer_id: str, usd: float, reason: str) -> str:
 
 
 class Desk(rpms.ToolWorld):
-    """Its rules lie beside this file; answers are read by ``records`` and ``effects`` there."""
+    """The rules are beside this file; their ``records`` and ``effects`` read the answers."""
 
     def tools(self) -> list[BaseTool]:
         """``rpms rules check`` compares them with the rules."""

@@ -1,1 +1,1 @@
-"""A world of its own: ``rpms run --env storeroom``, in the folder above or where installed."""
+"""A custom environment: ``rpms run --env storeroom``, in the parent folder or installed."""
