@@ -145,8 +145,8 @@ def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ([], "either --explore N or --from-runs DIR"),
-        (["--explore", "1", "--from-runs", "x"], "either --explore N or --from-runs DIR"),
+        ([], "exactly one of --explore N and --from-runs DIR"),
+        (["--explore", "1", "--from-runs", "x"], "exactly one of --explore N and --from-runs DIR"),
         (["--explore", "-1"], "'--explore': Input should be greater"),
         (["--from-runs", "no-such-folder"], "no manifest.json in no-such-folder"),
     ],
