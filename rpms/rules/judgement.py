@@ -22,21 +22,24 @@ _VERDICTS: dict[str, Verdict] = {"holds": "kept", "fails": "broken", "unknown": 
 
 
 class StepJudgement(NamedTuple):
-    """One rule on one proposal."""
+    """The judgement of one rule about one proposed action."""
 
     rule: str
     verdict: Verdict
 
 
 def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[StepJudgement]:
-    """Every rule that speaks of a proposal; none where no action could be read."""
+    """Return the judgement of every rule that concerns a proposed action."""
     if not proposal:
         return []
     if belief["disambiguation"]:
-        # A request was asked back: the number of a choice is the one answer there is a rule for.
-        rule, meant = manual.environment.disambiguation.rule, proposal in belief["disambiguation"]
-        answer = [StepJudgement(rule, "kept" if meant else "broken")] if rule else []
-        if meant:
+        # The environment waits for the number of a choice; every other action breaks its rule.
+        rule, is_choice = (
+            manual.environment.disambiguation.rule,
+            proposal in belief["disambiguation"],
+        )
+        answer = [StepJudgement(rule, "kept" if is_choice else "broken")] if rule else []
+        if is_choice:
             return [StepJudgement(KNOWN_ACTION, "kept"), *answer]
         return [*answer, *judge(manual, proposal, {**belief, "disambiguation": {}}, goal)]
     diagnosis = check_action(manual, proposal, belief)

@@ -1,11 +1,11 @@
-"""Settings of one run: the paper's toggles, and how the model is called.
+"""The settings of a run: the paper's toggles, the prompt and the model call.
 
-This is the one declaration of a setting. The options of the command line with their help, the keys
-of plans and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are made
-from the fields below. Plain values only, because Studio reads this class as a JSON schema; a chat
-model object or a swapped stage is given to ``build_graph`` instead.
+Each setting is declared once, as a field of ``RunContext``. The command line's options and their
+help, the keys of plans and arms, the form in LangGraph Studio and the table in ``docs/api.md`` are
+made from these fields. They hold plain values, because Studio reads the class as a JSON schema; a
+chat model object or a custom stage goes to ``build_graph`` instead.
 
-Nothing heavy is imported before a context is made: ``rpms --help`` reads the fields too.
+pydantic is imported only when a context is made, because ``rpms --help`` reads the fields too.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "fille
 Group = Literal["run", "knowledge", "memory", "guard", "prompt", "model"]
 
 OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
-"""What the guard's modes were called before; run folders of that time still say so."""
+"""Earlier names of the guard's modes, which old run folders contain."""
 
 ALL_TURNS = -1
 TOKEN_BUDGET = 1200
-"""Tokens that the knowledge blocks may take together: the most that the paper reports."""
+"""Token budget of the knowledge blocks together: the highest number that the paper reports."""
 
-# The 2x2 ablation of the paper; S, what B, C and D have in common; and E, which goes past it.
+# The paper's 2x2 ablation (A to D); S, the state block that B, C and D share; E is our extension.
 CONDITIONS: dict[str, dict[str, Any]] = {
     "A": {"rules": False, "memory": False, "state_block": False, "guard": "off"},
     "S": {"rules": False, "memory": False, "state_block": True, "guard": "off"},
@@ -70,16 +70,16 @@ ABLATION = ("A", "S", "B", "C", "D")
 
 @dataclass(frozen=True)
 class Setting:
-    """What is said of a setting beside its type and its default.
+    """The description of a setting; its type and default are those of the field.
 
     Attributes:
-        title: what a form calls it.
-        group: what it belongs to.
-        description: for whoever sets it: in forms, in help texts and in the docs.
-        ge: the least value.
-        le: the greatest.
-        option: its option, where that is not its own name; None where a condition decides.
-        many: its option may be given again, for values by comma.
+        title: its label in a form.
+        group: its group in the help.
+        description: one sentence for forms, help texts and docs.
+        ge: the smallest value.
+        le: the largest value.
+        option: its option, if that differs from its name; None if the condition decides it.
+        many: its option may be repeated, and takes values separated by commas.
     """
 
     title: str
@@ -91,18 +91,16 @@ class Setting:
     many: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """The limits, and no number that is none."""
         limits = {"ge": self.ge, "le": self.le, "allow_inf_nan": False if source is float else None}
         return {**handler(source), **{name: at for name, at in limits.items() if at is not None}}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
-        """The words for a form."""
         return {**handler(schema), "title": self.title, "description": self.description}
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What is on, and how the model is called; a value that is not possible is refused at once."""
+    """The settings of a run; an impossible value is refused when the context is made."""
 
     # fmt: off
     rules: Annotated[bool, Setting(
@@ -276,7 +274,6 @@ class RunContext:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Refuse what the annotations rule out, in one line that names the setting."""
         from pydantic import ValidationError
 
         try:
@@ -286,25 +283,27 @@ class RunContext:
 
     @classmethod
     def for_condition(cls, condition: str, **settings: Any) -> RunContext:
-        """A, S, B, C or D of the ablation, or E, or ``B+verify``; other settings as given."""
+        """Return the settings of a condition: A, S, B, C, D, E, or with a guard ``B+verify``."""
         return cls(**settings).under(condition)
 
     def under(self, condition: str) -> RunContext:
-        """The same settings under another condition; a guard of one's own stays.
+        """Return the same settings under another condition.
 
-        A guard in the condition's name is the one that counts: ``D+verify``. Small letters do.
+        The guard is the one in the condition's name (``D+verify``), else the condition's own, else
+        the one that is set. Upper and lower case are alike.
         """
-        letter, plus, named = condition_name(condition).partition("+")
+        letter, plus, guard = condition_name(condition).partition("+")
         if letter not in CONDITIONS:
             raise RpmsError(
                 f"unknown condition '{condition}'; choose from {', '.join(CONDITIONS)}, with a "
                 "guard as in B+verify"
             )
         toggles = CONDITIONS[letter]
-        own = toggles["guard"]
-        if plus and own not in ("off", named):
-            raise RpmsError(f"condition '{condition}': {letter} has guard {own} already")
-        guard = named if plus else own if own != "off" else self.guard
+        fixed = toggles["guard"]
+        if plus and fixed not in ("off", guard):
+            raise RpmsError(f"condition '{condition}': {letter} has guard {fixed} already")
+        if not plus:
+            guard = fixed if fixed != "off" else self.guard
         try:
             return self.with_(**{**toggles, "guard": guard})
         except BadSetting as error:
@@ -312,7 +311,7 @@ class RunContext:
 
     @property
     def condition(self) -> str:
-        """The letter of the condition this context belongs to."""
+        """The letter of the condition."""
         if self.rules and self.memory:
             return "E" if self.guard == "policy" else "D"
         if self.rules or self.memory:
@@ -321,53 +320,53 @@ class RunContext:
 
     @property
     def name(self) -> str:
-        """The letter, with the guard where it is not the letter's own: ``D+verify``."""
+        """The letter, with the guard unless the condition implies it: ``D+verify``."""
         letter = self.condition
         return letter if self.guard == CONDITIONS[letter]["guard"] else f"{letter}+{self.guard}"
 
     @property
     def has_blocks(self) -> bool:
-        """Whether the prompt has any knowledge block; the baseline has none."""
+        """True if the prompt has a knowledge block; the baseline has none."""
         return self.rules or self.memory or self.state_block
 
     @property
     def turns_shown(self) -> int:
         """``history``, but all turns for the baseline.
 
-        The state block recalls what the turns left out have shown. The baseline has no such block:
-        with fewer turns it would lose against the others for want of memory, not of knowledge.
+        The state block sums up the turns that are left out. The baseline has no state block, so
+        with fewer turns it would lose to the others for a reason that is not knowledge.
         """
         return self.history if self.has_blocks else ALL_TURNS
 
     def hidden_turns(self, turns: int) -> int:
-        """How many of so many turns are left out of a prompt."""
+        """Return how many of this many turns the prompt leaves out."""
         return 0 if self.turns_shown == ALL_TURNS else max(0, turns - self.turns_shown)
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The settings as the state carries them."""
+        """The settings as plain data, as the state holds them."""
         return asdict(self)
 
     def with_(self, **changes: Any) -> RunContext:
-        """A copy with some settings changed."""
+        """Return a copy with some settings changed."""
         return replace(self, **changes)
 
 
 def condition_title(label: str) -> str:
-    """``B`` is ``B rules``; any other label, as ``B+verify``, speaks for itself."""
+    """Return ``B rules`` for ``B``; any other label, such as ``B+verify``, stays as it is."""
     return f"{label} {TITLES[label]}" if label in TITLES else label
 
 
 def condition_name(typed: str) -> str:
-    """A condition as we write it, however it was typed: ``b+Verify`` is ``B+verify``."""
+    """Return a condition in its usual spelling: ``B+verify`` for ``b+Verify``."""
     letter, plus, guard = typed.partition("+")
     return f"{letter.strip().upper()}{plus}{guard.strip().lower()}"
 
 
 def settings(context: Any) -> RunContext:
-    """The context as a RunContext: it may come as a dictionary, or not at all.
+    """Return a context as a RunContext; it may also be a dictionary or None.
 
-    A graph around ours has a context of its own; what is ours stands there in a field ``rpms``.
+    The context of an outer graph may hold our settings in a field ``rpms``.
     """
     if isinstance(context, RunContext):
         return context
@@ -389,11 +388,11 @@ RENAMED = {
     "memory_ceiling": "memory_token_budget",
     "system_prompt": "prompt_style",
 }
-"""Names that settings had before."""
+"""Earlier names of settings."""
 
 
 class Removed(NamedTuple):
-    """A setting that is gone: the value that every run now has, and what to do instead."""
+    """A removed setting: the value that every run now has, and what to do instead."""
 
     value: Any
     advice: str
@@ -404,19 +403,19 @@ REMOVED = {
     "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
     "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
     "context_tokens": Removed(0, "set history to show fewer turns"),
-    "writer": Removed("", "the model that plays writes; 'rpms learn --from-runs' takes another"),
+    "writer": Removed("", "the acting model writes; 'rpms learn --from-runs' accepts another"),
     "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
     "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),
 }
-"""Settings that runs of earlier versions name."""
+"""Settings that only old runs name."""
 
 
 def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
-    """Name the settings that are not there; a misspelt one would otherwise do nothing.
+    """Raise an error that names the first unknown setting and the nearest known one.
 
-    ``others`` are names that the caller takes beside the settings.
+    ``others`` are names that the caller accepts besides settings.
     """
-    known = sorted({*declarations(), *others})
+    choices = sorted({*declarations(), *others})
     if unknown := sorted({*map(str, names)} - {*declarations()}):
         from rpms.vocabulary.spelling import offer
 
@@ -424,11 +423,11 @@ def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
             raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
         if gone := REMOVED.get(unknown[0]):
             raise RpmsError(f"the setting '{unknown[0]}' is gone: {gone.advice}")
-        raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], known)}")
+        raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], choices)}")
 
 
 class Declaration(NamedTuple):
-    """A setting as it is declared."""
+    """A setting with the name, type and default of its field."""
 
     name: str
     kind: Any
@@ -437,19 +436,18 @@ class Declaration(NamedTuple):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The values that are possible, where they can be listed."""
+        """The possible values, if there is a list of them."""
         return get_args(self.kind)
 
     @property
     def option(self) -> str:
-        """What sets it on the command line; empty where a condition does."""
-        own = self.setting.option
-        return f"--{self.name.replace('_', '-')}" if own == "" else own or ""
+        """Its option on the command line; empty if the condition decides it."""
+        option = self.setting.option
+        return f"--{self.name.replace('_', '-')}" if option == "" else option or ""
 
 
 @cache
 def declarations() -> dict[str, Declaration]:
-    """Every setting by its name."""
     hints = get_type_hints(RunContext, include_extras=True)
     declared = {}
     for field in fields(RunContext):
@@ -460,7 +458,6 @@ def declarations() -> dict[str, Declaration]:
 
 @cache
 def _schema() -> type[BaseModel]:
-    """The annotations as a validator of plain values."""
     from pydantic import create_model
 
     hints = get_type_hints(RunContext, include_extras=True)

@@ -18,7 +18,9 @@ from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "terminal.md"
-SENTENCE = re.search(r"with `--json`, by (.*?)\.", PAGE.read_text(encoding="utf-8"), re.S)
+SENTENCE = re.search(
+    r"`--json` prints one JSON document: (.*?) have it", PAGE.read_text(encoding="utf-8"), re.S
+)
 NAMED = re.findall(r"`([^`]+)`", SENTENCE[1] if SENTENCE else "")
 WORLD = ("--env", "rpms.commands.world_template.world:WORLD")
 # What each is run with, and something that its document has.

@@ -37,7 +37,7 @@ def test_gaps_may_be_at_both_ends() -> None:
 
 
 def test_sentences_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(SystemExit, match="no one sentence"):
+    with pytest.raises(SystemExit, match="does not fit all of"):
         pack(["Boil it.", "Boil it well."])
 
 

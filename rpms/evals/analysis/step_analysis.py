@@ -19,6 +19,7 @@ If the rule folder of a run is missing or has changed, the current manual is use
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ class Analysis:
         plain = {n: v for n, v in vars(self).items() if isinstance(v, int | float | str)}
         return {
             **plain,
-            **{f"dropped_{outcome.replace(' ', '_')}": n for outcome, n in self.dropped.items()},
+            **{f"dropped_{re.sub('[ -]', '_', name)}": n for name, n in self.dropped.items()},
             **self.verdicts,
             **{f"rejected_{kind}": n for kind, n in self.rejected.items()},
         }
