@@ -1,4 +1,4 @@
-"""Handing out jobs, surviving what dies, stopping where nothing works."""
+"""Handing out jobs, surviving what dies, stopping if no call works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rpms.evals.running.episode import EpisodeResult
 from rpms.evals.running.plan import Job
 from rpms.evals.running.progress import RunProgress
 from rpms.evals.running.runner import Dispatcher, capacity_of, stop_if_hopeless
-from rpms.evals.running.workers import Event, Pool, ProcessPool, WorkerSettings
+from rpms.evals.running.workers import Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.graph import run_episode
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
@@ -45,17 +45,17 @@ class Scripted(Pool):
         self.held[worker].append(job)
         self.most = max(self.most, len(self.held[worker]))
 
-    def poll(self, timeout: float) -> list[Event]:
+    def poll(self, timeout: float) -> list[WorkerEvent]:
         worker = max(self.held, key=lambda n: len(self.held[n]))
         jobs = self.held[worker]
         if self.kills or any(job.task["id"] == self.deadly for job in jobs):
             self.kills = max(0, self.kills - 1)
             self.together.append({job.task["id"] for job in jobs})
             self.held[worker] = []
-            return [Event(worker, reason="exit code -9")]
+            return [WorkerEvent(worker, reason="exit code -9")]
         job = jobs.pop(0)
         line = EpisodeLine.model_construct(task=job.task["id"])
-        return [Event(worker, job.key, EpisodeResult(line, b""))]
+        return [WorkerEvent(worker, job.key, EpisodeResult(line, b""))]
 
     def replace(self, worker: int) -> None:
         self.held[worker] = []
@@ -124,7 +124,7 @@ def test_the_same_model_error_and_nothing_that_works_stops_the_run(
     if not stops:
         stop_if_hopeless(progress, at_once)
         return
-    with pytest.raises(RpmsError, match=rf"nothing works: {stops} .* error: 401; .* again$"):
+    with pytest.raises(RpmsError, match=rf"no call works: {stops} .* error: 401; .* again$"):
         stop_if_hopeless(progress, at_once)
 
 
@@ -175,7 +175,7 @@ def test_a_run_gives_what_a_plain_loop_gives_and_then_has_nothing_left_to_do(
     assert manifest["finished"] >= manifest["created"]
     before, never = (tmp_path / EPISODES).read_bytes(), Scripted(1)
     progress = play_short(plan, tmp_path, never).progress
-    assert progress.done == progress.total and progress.standings["B"].played == 3
+    assert progress.done == progress.total and progress.tallies["B"].decided == 3
     assert never.held == {} and never.closed
     assert (tmp_path / EPISODES).read_bytes() == before
 

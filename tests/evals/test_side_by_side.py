@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.records.conditions import letters
 from rpms.evals.running.plan import make_plan
+from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, local_pool
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
@@ -28,7 +28,7 @@ def test_many_episodes_wait_for_their_model_side_by_side(
 
     openai_server.plays_by(reply)
     context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=2, timeout_s=500)
-    plan = make_plan("alfworld", "generated_unseen", letters(["D"], context), 6)
+    plan = make_plan("alfworld", "generated_unseen", condition_contexts(["D"], context), 6)
     run = RunSession(plan, tmp_path)
     run.play(local_pool(plan, 2), 3, lambda progress: None)
     run.close()

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from rpms.evals.records.run_folder import step_log_file
+from rpms.evals.analysis.step_analysis import analyses
+from rpms.evals.records.run_folder import read_run, step_log_file
 from rpms.evals.running import workers
 from rpms.evals.running.plan import RunPlan
 from rpms.evals.running.workers import drop
@@ -139,7 +140,9 @@ def test_episodes_survive_a_server_that_fails_three_calls_in_ten(
     # A busy machine may let a good reply come too late, which looks like a timeout.
     late = served - replies - (trouble.met.total() - unread)
     assert 0 <= late <= served // 5
-    assert unread - late <= sum(line["format_errors"] for line in lines) <= unread
+    finished = read_run(tmp_path)
+    counts = analyses(finished, finished.episodes.values()).values()
+    assert unread - late <= sum(each.format_errors for each in counts) <= unread
     assert sum(line["output_tokens"] for line in lines) > (trouble.met["very long"] - late) * 10_000
     for line in lines:
         packed = step_log_file(tmp_path, line["condition"], line["task"]).read_bytes()

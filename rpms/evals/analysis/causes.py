@@ -29,7 +29,8 @@ Step = Mapping[str, Any]
 UNKNOWN = "not recorded"
 CAUSES = (
     "wrong", "stopped before the goal", "repeated rejection", "belief error", "undone", "loop",
-    "missed sub-goal", "out of steps", "unreadable replies", UNKNOWN, *(mode.replace("_", " ") for mode in ERRORS),
+    "missed sub-goal", "out of steps", "unreadable replies", UNKNOWN,
+    *(mode.replace("_", " ") for mode in ERRORS),
 )  # fmt: skip
 """In the order of the tables; a wrong last action is named by the action, as ``wrong focus``."""
 LATE = 4
