@@ -11,7 +11,7 @@ from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.records.schema import EpisodeLine
 from rpms.evals.running.evaluate import ExecutionOptions
 from rpms.evals.running.plan import make_plan
-from rpms.evals.running.progress import RunProgress, spending
+from rpms.evals.running.progress import RunProgress, spending_text
 from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
 from tests.commands.runs import histories, keys, lines
@@ -35,7 +35,7 @@ def test_a_run_grows_plays_nothing_twice_and_refuses_other_settings(
     progress = [line for line in done.err.splitlines() if "of 2 episodes; B 0/" in line]
     assert [line[0] for line in progress] == ["1"]
     assert done.out.splitlines()[0].startswith(f"{run}: 2 of 2 episodes; B 0/2")
-    assert done.out.splitlines()[-1] == f"look into it: rpms report {run}"
+    assert done.out.splitlines()[-1] == f"next: rpms report {run}"
     before = (run / EPISODES).read_bytes()
     other = rpms(*first, "--limit", "2", "--max-steps", "4", "--temperature", "0.5")
     assert other.code == 2 and other.out == "" and other.err.count("\n") == 1
@@ -44,7 +44,7 @@ def test_a_run_grows_plays_nothing_twice_and_refuses_other_settings(
     assert (run / EPISODES).read_bytes() == before
     more = (*first, "--limit", "2", "--arm", "mine:condition=B,layout=cache_friendly")
     done = rpms(*more, "--repeats", "2")
-    assert done.code == 0 and "2 of 8 episodes were finished before" in done.err
+    assert done.code == 0 and "2 of 8 episodes are finished already" in done.err
     assert (run / EPISODES).read_bytes().startswith(before)
     episodes = [(*key, line["repeat"]) for key, line in zip(keys(run), lines(run), strict=True)]
     assert len(episodes) == len(set(episodes)) == 8
@@ -87,7 +87,7 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     openai_server.plays(Answer(status=401, error="bad key"))
     done = rpms(*words)
     assert done.code == 2
-    assert "nothing works: 3 episodes in a row ended with the same model error" in done.err
+    assert "no call works: 3 episodes in a row ended with the same model error" in done.err
     assert "401" in done.err and "run the same command again" in done.err
     errors = lines(run)
     assert len(errors) == 3 < 12
@@ -142,13 +142,13 @@ def test_the_progress_line_says_what_it_costs_and_will_cost() -> None:
     progress = RunProgress(total=10)
     for earlier in range(4):
         progress.count(sample_runs.line("A", earlier, True))
-    assert spending(progress) == "0 tokens"
+    assert spending_text(progress) == "0 tokens"
     progress.add(line(0.5))
-    assert spending(progress) == "1,000 tokens, $0.5000 of about $3.00"
+    assert spending_text(progress) == "1,000 tokens, $0.5000 of about $3.00"
     for _ in range(5):
         progress.add(line(0.5))
-    assert spending(progress) == "6,000 tokens, $3.0000"
+    assert spending_text(progress) == "6,000 tokens, $3.0000"
     for cost in (None, 0.0):  # no price, or nothing to pay: no dollars
         free = RunProgress(total=2)
         free.add(line(cost))
-        assert spending(free) == "1,000 tokens" and free.cost_usd == cost
+        assert spending_text(free) == "1,000 tokens" and free.cost_usd == cost

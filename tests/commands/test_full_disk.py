@@ -49,7 +49,7 @@ def test_a_run_stops_and_goes_on_when_there_is_room(tmp_path: Path, rpms: Rpms) 
     before = (folder / "episodes.jsonl").read_bytes()
     again = rpms(*PLAY, "--out", folder)
     assert again.code == 0, again.err
-    assert f"{len(stopped.episodes)} of {2 * TASKS} episodes were finished before" in again.err
+    assert f"{len(stopped.episodes)} of {2 * TASKS} episodes are finished already" in again.err
     whole = before[: before.rfind(b"\n") + 1]
     assert (folder / "episodes.jsonl").read_bytes().startswith(whole)
     assert read_run(folder).complete

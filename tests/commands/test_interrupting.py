@@ -90,7 +90,7 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     gated.gate.opened.set()
     done = rpms(*gated.words)
     assert done.code == 0, done.err
-    assert "episodes were finished before" in done.err
+    assert "episodes are finished already" in done.err
     assert file.read_bytes().startswith(whole)
     assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
@@ -114,7 +114,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
     assert "Traceback" not in err
     finished = len(lines(tmp_path / "run"))
     assert f"stopped; {finished} of 8 episodes are finished" in err
-    assert "Run the same command again to go on." in err
+    assert "Run the same command again to continue." in err
     wait_until_gone(workers)
     assert (tmp_path / "run" / EPISODES).read_bytes().endswith(b"\n")
     gated.gate.opened.set()
@@ -136,10 +136,10 @@ def test_ctrl_c_while_learning_loses_nothing(
     stopped = rpms(*words)
     assert stopped.code == 130 and not memory.exists()
     assert "stopped; 2 of 4 episodes are finished" in stopped.err
-    assert "Run the same command again to go on." in stopped.err
+    assert "Run the same command again to continue." in stopped.err
     whole = (played / EPISODES).read_bytes()
     gate.opened.set()
     done = rpms(*words)
-    assert done.code == 0 and "2 of 4 episodes were finished before" in done.err
+    assert done.code == 0 and "2 of 4 episodes are finished already" in done.err
     assert (played / EPISODES).read_bytes().startswith(whole) and len(keys(played)) == 4
     assert "from 4 episodes" in done.out and rpms("memory", "check", memory).code == 0

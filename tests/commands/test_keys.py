@@ -81,7 +81,7 @@ def test_a_password_in_the_address_is_not_kept_nor_what_a_model_repeats(
     words = ("eval", "--out", run, *FEW, "--limit", "1", "--max-steps", "2", "--base-url", address)
     done = rpms(*words, "--constrain", "grammar")
     assert done.code == 2 and "A 0/0 (1 error)" in done.out
-    assert "1 of the 1 episodes played now ended in an error" in done.err
+    assert "1 of the 1 episodes of this session ended in an error" in done.err
     manifest = (run / "manifest.json").read_bytes()
     assert b"://***@127.0.0.1" in manifest and b"?api-key=***" in manifest
     assert any(b"you are B" in data for _, data in texts(run))

@@ -138,7 +138,10 @@ def test_a_failed_episode_costs_the_others_nothing_and_is_played_again(
              "--base-url", openai_server.url)  # fmt: skip
     done = rpms(*words)
     assert done.code == 2 and "from 2 episodes" in done.out
-    assert "1 episode ended in an error; what the others taught is kept. Run the same" in done.err
+    assert (
+        "1 episode ended in an error; the memory is learned from the others. Run the same"
+        in done.err
+    )
     bad = next(line for line in played(out) if line["failure_mode"] == "model_error")
     assert f"not learned from: {bad['task']}: " in done.err and "no such thing" in done.err
     header = read_header(out)
@@ -221,7 +224,7 @@ def test_the_named_model_writes_the_texts(
         assert header.learned_by == ["sim"] and f"{header.entries} entries" in done.out
         assert header.sources[0].endswith(", written by openai:writer")
         assert len(read_notes(out, "alfworld", method)) == header.entries > 0
-        assert bool(header.unread) == (method == "expel") == ("of no readable form" in done.err)
+        assert bool(header.unread) == (method == "expel") == ("could not be read" in done.err)
     out, asked = tmp_path / "m.trajectories.jsonl", len(openai_server.requests)
     done = rpms("learn", "--method", "trajectories", "--out", out, *runs, *server, *model)
     assert done.code == 0 and read_header(out).written_by == ""

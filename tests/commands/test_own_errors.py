@@ -61,7 +61,7 @@ def test_a_stage_is_mended_and_gone_on_with(
     done = play("--workers", "2")
     assert done.code == 2
     shown = (
-        "rpms: 2 episodes broke off in stage scf:\n"
+        "rpms: 2 episodes failed in stage scf:\n"
         f'  File "{file}", line 7, in scf\n'
         '    return {"recalls": chosen(state)}\n'
     )
@@ -81,7 +81,7 @@ def test_a_stage_is_mended_and_gone_on_with(
 
     file.write_text(MENDED)
     done = play("--workers", "0")
-    assert done.code == 0 and "2 of 4 episodes were finished before" in done.err
+    assert done.code == 0 and "2 of 4 episodes are finished already" in done.err
     assert [line["error_place"] for line in lines(run)[-2:]] == [None, None]
     mended = read_run(run)
     assert mended.complete and len(mended.judged("mine")) == 2
@@ -197,7 +197,7 @@ def test_a_model_and_a_memory(
         assert line["failure_mode"] == mode
     shown = capsys.readouterr().err
     assert shown.count(f'File "{file}", line {number}') == 1
-    assert f"rpms: 2 episodes broke off in stage {stage}:" in shown
+    assert f"rpms: 2 episodes failed in stage {stage}:" in shown
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_world(
     env = f"{name}:{'WORLD' if method else 'DARK'}"
     few = ("--limit", "2", "--workers", "0", "--conditions", "B")
     done = rpms("eval", "--out", tmp_path / "run", "--env", env, *few)
-    assert done.code == 2 and "2 of the 2 episodes played now ended in an error" in done.err
+    assert done.code == 2 and "2 of the 2 episodes of this session ended in an error" in done.err
     assert done.err.count(f'File "{file}", line {number}') == 1
     for line in lines(tmp_path / "run"):
         place = line["error_place"]
@@ -285,7 +285,7 @@ def test_a_rule_file_that_breaks_while_it_is_played(
     arm = f"mine:nodes={name}:stages,rules={tmp_path},condition=B"
     words = ("eval", "--out", tmp_path / "run", "--limit", "1", "--workers", "0", "--arm", arm)
     done = rpms(*words)
-    assert done.code == 2 and "rpms: 1 episode broke off in stage rule_assembly:" in done.err
+    assert done.code == 2 and "rpms: 1 episode failed in stage rule_assembly:" in done.err
     assert "    - {id: U-1, txt: Look.}\n" in done.err
     place = lines(tmp_path / "run")[0]["error_place"]
     assert (place["file"], place["line"]) == (str(rules), 2)

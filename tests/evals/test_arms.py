@@ -48,7 +48,7 @@ def test_an_arm_of_the_command_line(
         ("x:colour=red", "unknown setting 'colour'; known: action_list"),
         ("x:condition=Z", "unknown condition 'Z'"),
         ("Z", "unknown condition 'Z'"),
-        ("x:model='a,b", "--arm 'x:model='a,b': a quote is opened and not closed"),
+        ("x:model='a,b", "--arm 'x:model='a,b': a quote is not closed"),
     ],
 )
 def test_a_mistake_is_told(text: str, message: str) -> None:
@@ -145,7 +145,7 @@ def test_what_cannot_travel_is_refused_with_what_to_do() -> None:
     ("arm", "message"),
     [
         ({"nodes": "{}:wrong"}, "no stage called no_such_stage"),
-        ({"nodes": "{}:scf"}, "a function without arguments that makes one"),
+        ({"nodes": "{}:scf"}, "a function without arguments that returns one"),
         ({"nodes": "{}:nothing"}, "cannot load the stages"),
         ({"model": "{}:not_a_model"}, "makes a int, not a LangChain chat model"),
         ({"rules": "/no/such/folder"}, "/no/such/folder"),

@@ -90,7 +90,7 @@ def test_decisions_are_taught_with_the_turns_that_are_shown(tmp_path: Path) -> N
     replies = [[m for m in line["messages"] if m["role"] == "assistant"] for line in lines]
     example = len(replies[0]) - 1
     assert [len(each) - example for each in replies] == [min(n, 2) + 1 for n in range(len(lines))]
-    with pytest.raises(RpmsError, match="not all turns: give --per decision"):
+    with pytest.raises(RpmsError, match="history of all turns; give --per decision"):
         taught(tmp_path, "A", 1, "mine:condition=D,history=0")
 
 
@@ -285,7 +285,10 @@ def test_no_split_that_judges_becomes_training_data(tmp_path: Path) -> None:
             run = read_run(sample_runs.write_run(
                 tmp_path / env / split, {"A": [True]}, env=env, split=split
             ))  # fmt: skip
-            out, refused = tmp_path / "x.jsonl", f"split '{split}' of {env} judges: .* use .*train"
+            out, refused = (
+                tmp_path / "x.jsonl",
+                f"split '{split}' of {env} is a test split.* use .*train",
+            )
             with pytest.raises(RpmsError, match=refused):
                 export_chat(run, out)
             with pytest.raises(RpmsError, match=refused):

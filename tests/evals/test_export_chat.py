@@ -12,12 +12,12 @@ import pytest
 from rpms.evals.records.run_folder import read_run
 from rpms.evals.running.export_chat import (
     DecidedStep,
+    ExportCounts,
     Lesson,
     Per,
-    Written,
-    about_file,
     export_chat,
     lines_of,
+    metadata_file,
     write_chat,
 )
 from rpms.vocabulary.errors import RpmsError
@@ -74,20 +74,20 @@ def test_lost_episodes_teach_nothing(per: Per) -> None:
 
 
 def test_a_long_episode_may_give_a_few_decisions_from_all_of_it() -> None:
-    steps = [about["step"] for _, about in lines_of(lesson(*[True] * 9), "decision", most=3)]
+    steps = [about["step"] for _, about in lines_of(lesson(*[True] * 9), "decision", limit=3)]
     assert len(steps) == 3
     assert steps[0] <= 3 < steps[1] <= 6 < steps[2]
-    assert len([*lines_of(lesson(True, True), "decision", most=3)]) == 2
+    assert len([*lines_of(lesson(True, True), "decision", limit=3)]) == 2
 
 
 def test_both_files_have_the_same_lines(tmp_path: Path) -> None:
     out = tmp_path / "new" / "lines.jsonl"
     done = write_chat([lesson(True, False, True), lesson(True, won=False)], out)
-    assert done == Written(episodes=2, lost=1, lines=2, targets=2)
+    assert done == ExportCounts(episodes=2, lost=1, lines=2, targets=2)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [[*row] for row in rows] == [["messages"], ["messages"]]
-    assert about_file(out).name == "lines.meta.jsonl"
-    assert len(about_file(out).read_text().splitlines()) == 2
+    assert metadata_file(out).name == "lines.meta.jsonl"
+    assert len(metadata_file(out).read_text().splitlines()) == 2
 
 
 def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
@@ -114,6 +114,6 @@ def test_a_run_gives_its_won_episodes(tmp_path: Path) -> None:
 
 def test_a_run_on_official_games_is_refused(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", {"A": [True]}, split="valid_seen"))
-    with pytest.raises(RpmsError, match="split 'valid_seen' of alfworld judges"):
+    with pytest.raises(RpmsError, match="split 'valid_seen' of alfworld is a test split"):
         export_chat(run, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()

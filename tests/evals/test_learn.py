@@ -63,7 +63,7 @@ def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
     (tmp_path / "episodes.jsonl").write_text(json.dumps(episode("B", 1, False, **lines["B", 1])))
     with (tmp_path / "episodes.jsonl").open("a") as file:
         file.write("\n")
-    with pytest.raises(RpmsError, match=r"nothing to learn from .*401 bad key"):
+    with pytest.raises(RpmsError, match=r"no episode to learn from .*401 bad key"):
         gather(find_runs(folder, "alfworld"))
 
 
@@ -73,9 +73,9 @@ def test_failed_episodes_are_left_out_named_and_counted(tmp_path: Path) -> None:
         ("A", "generated_seen", "without rules"),
         ("D", "generated_seen", "with memory"),
         ("B+verify", "generated_seen", "guard verify"),
-        ("B", "valid_unseen", "a split that judges"),
-        ("B", "valid_seen", "a split that judges"),
-        ("B", "generated_unseen", "a split that judges"),
+        ("B", "valid_unseen", "a test split"),
+        ("B", "valid_seen", "a test split"),
+        ("B", "generated_unseen", "a test split"),
     ],
 )
 def test_anything_else_needs_a_word_which_is_kept(
@@ -125,7 +125,7 @@ def test_runs_of_other_worlds_and_splits_are_passed_over(tmp_path: Path) -> None
     assert len(find_runs(tmp_path, "alfworld")) == 2
     (run,) = find_runs(tmp_path, "alfworld", "valid_seen")
     assert run.folder.name == "two"
-    with pytest.raises(RpmsError, match="of scienceworld; for those of alfworld say --env"):
+    with pytest.raises(RpmsError, match="of scienceworld; it has episodes of alfworld: give --env"):
         find_runs(tmp_path, "scienceworld")
     with pytest.raises(RpmsError, match=r"no manifest\.json in"):
         find_runs(tmp_path / "elsewhere", "alfworld")

@@ -1,4 +1,4 @@
-"""What judges is declared once, and nothing is learned from it."""
+"""Test splits are declared once, and nothing is learned from them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_every_split_either_judges_or_may_be_learned_from(env: str) -> None:
     assert not is_learning_split(env, "nowhere") and is_learning_split(env, "my_train")
     for split in world.judging:
         with pytest.raises(
-            RpmsError, match=f"split '{split}' of {env} judges: .*; use (train|gener)"
+            RpmsError, match=f"split '{split}' of {env} is a test split.*; use (train|gener)"
         ):
             refuse_judging(env, split)

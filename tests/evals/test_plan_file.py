@@ -109,7 +109,7 @@ def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("plan", "message"), [
-    ("nope", r"unknown plan 'nope', and no FILE\.yaml; known: ablation, "),
+    ("nope", r"'nope' is neither a plan nor a YAML file; known: ablation, "),
     ("rounds", "give --memory"),
     ("rivals", r"give --memory a pattern such as 'm\.\{method\}\.jsonl'"),
     ("gone.yaml", r"cannot read .*gone\.yaml: No such file"),
@@ -220,7 +220,7 @@ def test_a_plan_that_extends_another_is_held_to_it(tmp_path: Path) -> None:
         ("settings: {thteta: 1}", "settings: unknown setting 'thteta'; did you mean 'theta'"),
         ("settings: {theta: 9}", "settings: theta=9.0 is not possible"),
         ("varies: [colour]", "unknown setting 'colour'"),
-        ("extends: nowhere", "unknown plan 'nowhere'"),
+        ("extends: nowhere", "'nowhere' is neither a plan"),
     ],
 )
 def test_a_mistake_in_a_plan_is_reported_with_its_place(

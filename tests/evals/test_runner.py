@@ -1,4 +1,4 @@
-"""Handing out jobs, surviving what dies, stopping where nothing works."""
+"""Handing out jobs, surviving what dies, stopping if no call works."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_same_model_error_and_nothing_that_works_stops_the_run(
     if not stops:
         stop_if_hopeless(progress, at_once)
         return
-    with pytest.raises(RpmsError, match=rf"nothing works: {stops} .* error: 401; .* again$"):
+    with pytest.raises(RpmsError, match=rf"no call works: {stops} .* error: 401; .* again$"):
         stop_if_hopeless(progress, at_once)
 
 
@@ -175,7 +175,7 @@ def test_a_run_gives_what_a_plain_loop_gives_and_then_has_nothing_left_to_do(
     assert manifest["finished"] >= manifest["created"]
     before, never = (tmp_path / EPISODES).read_bytes(), Scripted(1)
     progress = play_short(plan, tmp_path, never).progress
-    assert progress.done == progress.total and progress.standings["B"].played == 3
+    assert progress.done == progress.total and progress.tallies["B"].decided == 3
     assert never.held == {} and never.closed
     assert (tmp_path / EPISODES).read_bytes() == before
 

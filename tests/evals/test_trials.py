@@ -112,7 +112,7 @@ def test_a_text_that_could_not_be_written_is_written_when_the_run_goes_on(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
     openai_server.plays_by(Reflecting(2))
-    with pytest.raises(RpmsError, match=r"1 of the 3 episodes played now.*no plan today"):
+    with pytest.raises(RpmsError, match=r"1 of the 3 episodes of this session.*no plan today"):
         play(openai_server, tmp_path)
     assert lines_of(tmp_path)[-1]["failure_mode"] == "model_error"
     assert play(openai_server, tmp_path).run.complete

@@ -1,8 +1,8 @@
-"""Arms of an evaluation: ours or departing from it in settings, files or code.
+"""Arms of an evaluation: conditions with their own settings, files or code.
 
-People write them ``mine:nodes=pkg.mod:stages,scf=off``, or in a plan (``plan_file.py``). Code
-travels to worker processes and to other machines by import path, and each process imports it anew.
-What cannot be found that way is refused at once, with what to do about it.
+An arm is written as ``mine:nodes=pkg.mod:stages,scf=off``, or in a plan (``plan_file.py``). Worker
+processes and other machines get code by import path, and each process imports it. An object without
+an import path is an error at once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from rpms.vocabulary.files import read_text
 from rpms.vocabulary.imports import is_path, load_object, path_of
 
 ALL = "*"
-"""Stands for the stages of an object that holds several."""
+"""The key of an import path that leads to a mapping of stages."""
 DIGITS = 12
 
 Paths = dict[str, str]
-"""Import paths by the stage they replace, or under ``ALL`` one of a mapping of stages."""
+"""Import paths by the stage they replace, or under ``ALL`` that of a mapping of stages."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What one arm is made of; whatever is left out is as in ``context``.
+    """The parts of an arm; those that are left out are as in ``context``.
 
     Attributes:
-        context: toggles and decoding.
+        context: the settings.
         nodes: the import path of a mapping of stages by name (``pkg.mod:stages``), or a mapping of
             stage names to import paths or functions of a module.
-        rules: a folder of rule files over, or instead of, those shipped with us.
+        rules: a folder of rule files that extend or replace the shipped ones.
         memory: a memory file.
-        model: a model's name, or the import path of a chat model or of a function that makes one.
+        model: a model's name, or the import path of a chat model or of a function that returns one.
     """
 
     context: RunContext = field(default_factory=RunContext)
@@ -63,7 +63,7 @@ class Variant:
         return self.context.with_(**changes)
 
     def paths(self) -> Paths:
-        """Where the arm's own stages are imported from."""
+        """The import paths of the arm's custom stages."""
         if isinstance(self.nodes, str):
             return {ALL: self.nodes} if self.nodes else {}
         return {name: path_of(stage, f"stage '{name}'") for name, stage in self.nodes.items()}
@@ -73,7 +73,7 @@ Arm = RunContext | Variant
 
 
 def as_variant(arm: Arm) -> Variant:
-    """An arm as a variant; plain settings swap nothing."""
+    """An arm as a variant."""
     if isinstance(arm, Variant):
         return arm
     if isinstance(arm, RunContext):
@@ -82,7 +82,7 @@ def as_variant(arm: Arm) -> Variant:
 
 
 def load_stages(paths: Mapping[str, str]) -> dict[str, Node]:
-    """The swapped stages themselves, as ``build_graph`` takes them."""
+    """The swapped stages, in the form that ``build_graph`` takes."""
     stages: dict[str, Node] = {}
     for name, path in paths.items():
         loaded = load_object(path, "the stages" if name == ALL else f"stage '{name}'")
@@ -94,14 +94,14 @@ def load_stages(paths: Mapping[str, str]) -> dict[str, Node]:
         if not isinstance(loaded, Mapping):
             raise RpmsError(
                 f"'{path}' must be a mapping of stage names to functions, or a function without "
-                "arguments that makes one"
+                "arguments that returns one"
             )
         stages.update(loaded)
     return stages
 
 
 def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
-    """What an arm takes from elsewhere, each with a checksum of the file it comes from."""
+    """The custom code of an arm, each with the checksum of its file."""
     sources: dict[str, dict[str, str]] = {}
     for name, path in paths.items():
         stages = ", ".join(sorted(load_stages({name: path})))
@@ -115,7 +115,7 @@ def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
 
 
 def source_hash(path: str) -> str:
-    """A checksum of the file that an import path leads into."""
+    """A checksum of the file of an import path."""
     load_object(path, "the object")
     file = getattr(sys.modules[path.partition(":")[0]], "__file__", None)
     data = Path(file).read_bytes() if file else path.encode()
@@ -124,14 +124,11 @@ def source_hash(path: str) -> str:
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 FIELDS = ("condition", "nodes", "rules", "memory", "model", "memory_round")
-"""What an arm may have beside settings."""
+"""The fields of an arm besides settings."""
 
 
 def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
-    """``label:key=value,...`` or a label alone, which must then be a condition.
-
-    The label and the fields of the arm, as a plan has them.
-    """
+    """The label and fields of ``label:key=value,...``; a label alone must be a condition."""
     label, colon, rest = text.partition(":")
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
@@ -147,42 +144,42 @@ def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _parts(text: str, rest: str) -> Iterator[str]:
-    """What stands between commas; within quotes a comma belongs to the value."""
+    """The parts between commas; a comma within quotes belongs to the value."""
     parts = shlex(rest, posix=True)
     parts.whitespace, parts.whitespace_split = ",", True
     parts.commenters = parts.escape = ""
     try:
         yield from parts
     except ValueError:
-        raise RpmsError(f"--arm '{text}': a quote is opened and not closed") from None
+        raise RpmsError(f"--arm '{text}': a quote is not closed") from None
 
 
 def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Variant:
-    """An arm from the fields of a plan, over the settings of the run.
+    """An arm from the fields of a plan and the settings of the run.
 
-    ``rules`` and ``memory`` are switches where they say on or off, and files otherwise.
+    ``rules`` and ``memory`` are switches if their value is on or off, and files otherwise.
     """
-    own = {
+    parts = {
         name: fields[name]
         for name in ("nodes", "rules", "memory", "model")
         if name in fields and _switch(fields[name]) is None
     }
-    settings = {k: v for k, v in fields.items() if k not in {*own, "condition", "memory_round"}}
+    settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
     try:
         context = base.under(str(fields["condition"])) if "condition" in fields else base
-        return Variant(context.with_(**read_settings(settings)), **own)
+        return Variant(context.with_(**read_settings(settings)), **parts)
     except RpmsError as error:
         raise RpmsError(f"{where}: {error}" if where else str(error)) from None
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as the run context takes them; texts of a command line become numbers."""
+    """Settings with the types of the run context; texts of a command line become numbers."""
     kinds = {name: declared.kind for name, declared in declarations().items()}
     refuse_unknown(settings, FIELDS)
-    return {name: _fitting(name, value, kinds[name]) for name, value in settings.items()}
+    return {name: _converted(name, value, kinds[name]) for name, value in settings.items()}
 
 
-def _fitting(name: str, value: Any, kind: Any) -> Any:
+def _converted(name: str, value: Any, kind: Any) -> Any:
     if kind is bool and (switch := _switch(value)) is not None:
         return switch
     if isinstance(value, bool) and kind not in (bool, int, float):
@@ -200,7 +197,7 @@ def _switch(value: Any) -> bool | None:
 
 
 def listed(text: str) -> Sequence[str]:
-    """Names by comma, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints them."""
+    """Comma-separated names, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints."""
     if text.startswith("@"):
         lines = read_text(Path(text[1:]), "the list").splitlines()
         return [name for line in lines if (name := line.partition("\t")[0].strip())]

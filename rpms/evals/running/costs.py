@@ -1,9 +1,8 @@
-"""What a run's new tokens cost, what it may spend, and what it has spent.
+"""The cost of a run and its budget.
 
-Prices come from a table; without one the cost is unknown. The meter is shared by all workers and
-looked at before every call: episodes are long and many are in flight, so a limit that is only
-looked at when one ends would be overrun many times over. An episode that may not go on waits; the
-run is then stopped.
+Without a price for the model the cost is unknown. All workers share the meter and check it before
+every call: episodes are long and many are in flight, so a check at the end of each would overrun
+the budget many times over. An episode over the budget waits until the run is stopped.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from rpms.models.prices import Rates, rates_for
 from rpms.vocabulary.errors import RpmsError
 
 DIGITS = 9
-"""A call may cost a few millionths of a dollar; a billionth is below every price."""
+"""Decimal places of a cost in dollars; a call may cost a few millionths."""
 
 
 class Tokens(NamedTuple):
-    """Of one call or of many; ``cached_tokens`` are the part of the prompts that was reused."""
+    """Tokens of one or many calls; ``cached_tokens`` are the reused part of the prompts."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -30,45 +29,42 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, counts: Mapping[str, Any]) -> Tokens:
-        """The counts by their names."""
         return cls(*(counts.get(name, 0) for name in cls._fields))
 
     def plus(self, other: Tokens, sign: int = 1) -> Tokens:
-        """Both together, or with ``sign=-1`` what is more than the other."""
+        """The sum, or with ``sign=-1`` the difference."""
         return Tokens(*(a + sign * b for a, b in zip(self, other, strict=True)))
 
 
 def cost_of(spent: Tokens, rates: Rates | None) -> float | None:
-    """Dollars for the tokens of one model; None where its price is not known."""
+    """The cost in dollars; None without a price."""
     return None if rates is None else round(rates.cost(*spent), DIGITS)
 
 
 class Total(NamedTuple):
-    """Tokens and dollars together."""
-
     tokens: int = 0
     usd: float = 0.0
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a whole run folder, over all its sessions; 0 for none."""
+    """Limits for all sessions of a run folder; 0 for no limit."""
 
     usd: float = 0.0
     tokens: int = 0
 
     def check(self, model: str, base_url: str) -> None:
-        """Refuse what could never be kept to."""
+        """Raise an error for a budget that cannot be checked."""
         if not self.usd >= 0 or self.tokens < 0:
             raise RpmsError("--budget-usd and --budget-tokens must not be negative")
         if self.usd and rates_for(model, base_url) is None:
             raise RpmsError(
-                f"--budget-usd needs a price, and none is known for '{model}' at this address: "
-                "add it to a file named by RPMS_PRICES (docs/costs.md), or give --budget-tokens"
+                f"--budget-usd needs a price, and none is known for '{model}' at this address; add "
+                "it to the file of RPMS_PRICES (docs/costs.md), or give --budget-tokens"
             )
 
     def overrun_by(self, spent: Total) -> str:
-        """The limit that is reached, in words; empty while none is."""
+        """The limit that is reached, as text; empty if none is."""
         if self.tokens and spent.tokens >= self.tokens:
             return f"{self.tokens:,} tokens spent ({spent.tokens:,} tokens so far)"
         if self.usd and spent.usd >= self.usd:
@@ -77,55 +73,54 @@ class Budget:
 
 
 NO_LIMIT = Budget()
-NOTHING_YET = Total()
+NO_COST = Total()
 
 
 class Meter:
-    """What the sessions of a run folder have spent so far; any process may add to it."""
+    """The cost of all sessions of a run folder so far, shared by all processes."""
 
-    def __init__(self, budget: Budget = NO_LIMIT, before: Total = NOTHING_YET) -> None:
-        """``before`` is what earlier sessions spent."""
+    def __init__(self, budget: Budget = NO_LIMIT, before: Total = NO_COST) -> None:
+        """Start at ``before``, the cost of earlier sessions."""
         self.budget = budget
-        # Workers are started afresh ("spawn"), so what they share must be made for that.
+        # Workers are spawned, so the shared array must come from that context.
         self._sums = multiprocessing.get_context("spawn").Array("d", [*before])
         self._before = before
 
     def add(self, spent: Tokens, cost: float | None) -> None:
-        """Count the tokens of calls that were made."""
         with self._sums.get_lock():
             self._sums[0] += spent.prompt_tokens + spent.output_tokens
             self._sums[1] += cost or 0.0
 
     @property
     def total(self) -> Total:
-        """Everything spent on this folder."""
+        """The cost of all sessions."""
         with self._sums.get_lock():
             return Total(int(self._sums[0]), self._sums[1])
 
     @property
     def session(self) -> Total:
-        """What this session spent."""
-        now = self.total
-        return Total(now.tokens - self._before.tokens, now.usd - self._before.usd)
+        """The cost of this session."""
+        total = self.total
+        return Total(total.tokens - self._before.tokens, total.usd - self._before.usd)
 
     @property
     def is_spent(self) -> bool:
-        """Whether no further call may be made."""
+        """No further call may be made."""
         return bool(self.budget.overrun_by(self.total))
 
     def stop_if_spent(self) -> None:
-        """End the session; the folder stays as it is and can be gone on with."""
+        """Stop the session if the budget is spent; the folder can be continued later."""
         if overrun := self.budget.overrun_by(self.total):
             raise RpmsError(
-                f"stopped: budget of {overrun}; raise it and run the same command again to go on"
+                f"stopped: budget of {overrun}; raise it and run the same command again to continue"
             )
 
 
 def spent_before(episodes: Iterable[Episode], sessions: Iterable[Session]) -> Total:
-    """What a run folder has cost: by its episodes, or by its sessions where that is more.
+    """The cost of a run folder: the sum of its episodes or of its sessions, whichever is more.
 
-    Sessions also know the calls of episodes that never ended; a session that was killed could
-    not write down what it knew, but its finished episodes are there.
+    Sessions include the calls of interrupted episodes. A killed session recorded no cost, but its
+    finished episodes did.
     """
     tokens, usd = 0, 0.0
     for episode in episodes:

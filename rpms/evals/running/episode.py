@@ -1,8 +1,8 @@
-"""Playing one episode of a run and turning it into its line and its step log.
+"""Runs one episode and records its line and its step log.
 
-The log has everything that led to each decision, for the viewer and for later questions. It is
-collected from the graph's stream of updates, so that no stage knows of it. A prompt repeats nearly
-all of the one before; each distinct text is therefore kept once, in a table.
+The step log has everything that led to each action, for the page and for later analyses. It is
+collected from the graph's stream of updates, so that no stage depends on it. A prompt repeats
+nearly all of the previous one, so each distinct text is stored once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rpms.envs import Environment, get_environment, live
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import EpisodeLine
 from rpms.evals.running.costs import Meter, Tokens, cost_of
-from rpms.evals.running.manifest import now
+from rpms.evals.running.manifest import timestamp
 from rpms.evals.running.plan import Job
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
@@ -45,17 +45,17 @@ UNANSWERED: dict[str, Any] = {
     "usage": Tokens()._asdict(), "seconds": 0.0,
     "cost_usd": None, "proposal": "", "judged": [],
 }  # fmt: skip
-"""How a step reads when the episode broke off in it."""
+"""The fields of a step in which the episode was interrupted."""
 
 
 def look_at_truth(env: Environment, belief: Belief, game: Any) -> tuple[dict[str, str], list[str]]:
-    """The true state, and what of the belief contradicts it. A metric, never a hint."""
+    """The true state and the belief errors; the agent never sees them."""
     facts = game.facts()
     return env.true_state(facts), env.belief_errors(belief, facts)
 
 
 def _rule_ids(rules: ActiveRules) -> dict[str, Any]:
-    """By tier, in the order they were printed; what a situation says stands nowhere else."""
+    """Rule ids by tier, in printed order; rules of the situation with their texts."""
     ids = {name: [rule["id"] for rule in tier] for name, tier in rules.items()}
     return {**ids, SITUATION: [dict(rule) for rule in rules[SITUATION]]}
 
@@ -65,14 +65,14 @@ COUNTS = ("steps", "prompt_tokens", "cached_tokens", "output_tokens", "model_cal
 
 
 class EpisodeResult(NamedTuple):
-    """What the run folder keeps of an episode."""
+    """An episode's line and its compressed step log."""
 
     line: EpisodeLine
     steps: bytes
 
 
 class EpisodeRecorder:
-    """Follows one episode through the graph's updates: its line and its step log."""
+    """Records one episode from the graph's updates."""
 
     def __init__(
         self,
@@ -82,36 +82,36 @@ class EpisodeRecorder:
         meter: Meter | None = None,
         spent: Tokens = NOTHING,
     ) -> None:
-        """Nothing has happened yet; ``spent`` are tokens of what was written for the episode."""
+        """``spent`` are the tokens that the memory used for this episode before it starts."""
         self.job = job
         self.env = get_environment(job.task["env"])
         self.state: dict[str, Any] = {}
-        self.steps: list[dict[str, Any]] = []  # each a ``records.Step`` in the making
+        self.steps: list[dict[str, Any]] = []  # each becomes a ``records.Step``
         self.spent = spent
         self.conversation: list[dict[str, Any]] = []  # of an agent with tools, for `rpms audit`
         self._texts: dict[str, int] = {}
         self._truth, self._rates, self._meter = truth, rates, meter
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._passed = 0.0
-        self._started = now()
+        self._elapsed = 0.0
+        self._started = timestamp()
         self._began = self._last = perf_counter()
 
     def arrived(self, stage: str) -> None:
-        """A stage is done: the time since the one before was its."""
-        self._passed = perf_counter() - self._last
-        self._seconds[stage] += self._passed
+        """Measure the time of a stage that is done."""
+        self._elapsed = perf_counter() - self._last
+        self._seconds[stage] += self._elapsed
 
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
-        """Note what a stage changed; where it is asked for, a step begins with the truth, too."""
+        """Record the update of a stage, and at the start of a step the true state, if set."""
         self.note(stage, update or {})
         if stage == "belief_update" and self._truth:
             look = partial(look_at_truth, self.env, self.state["belief"])
-            seen = await live.ainspect(self.state["episode_id"], look)
-            self.steps[-1]["truth"], self.steps[-1]["belief_errors"] = seen or ({}, [])
+            checked = await live.ainspect(self.state["episode_id"], look)
+            self.steps[-1]["truth"], self.steps[-1]["belief_errors"] = checked or ({}, [])
             self._last = perf_counter()
 
     def note(self, stage: str, update: Mapping[str, Any]) -> None:
-        """Note what a stage changed, for whoever has no game to look into."""
+        """Record the update of a stage without the true state."""
         apply_update(self.state, update)
         state = cast(EpisodeState, self.state)
         if stage == "belief_update":
@@ -120,14 +120,14 @@ class EpisodeRecorder:
             self._note_prompt(state)
         elif stage == "llm_call" and not state["done"]:
             self._note_reply(state)
-        elif stage == "action_arbitration":  # noted at once: no turn may come of it
+        elif stage == "action_arbitration":  # at once, because a vetoed action has no turn
             self.steps[-1]["decisions"] = self._decisions(state)
         elif stage == "env_step" and len(state["history"]) == len(self.steps):
-            self._note_turn(state)  # a world that broke down adds no turn
+            self._note_turn(state)  # an environment that failed adds no turn
         self._last = perf_counter()
 
     def _begin_step(self, state: EpisodeState) -> None:
-        """A step begins with what is believed, and how far that is: a measure for every arm."""
+        """Begin a step with belief and progress, which are measured in every arm."""
         pointer = state["sub_goal"]
         if self.env.sub_goal_from_manual:
             pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
@@ -144,19 +144,19 @@ class EpisodeRecorder:
 
     def _note_prompt(self, state: EpisodeState) -> None:
         messages: Any = convert_to_openai_messages(state["prompt"])
-        places = [[message["role"], self._place(message["content"])] for message in messages]
+        prompt = [[message["role"], self._index(message["content"])] for message in messages]
         copied = ("recalls", "truncated", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
-            "prompt": places,
+            "prompt": prompt,
             **{name: self.state[name] for name in copied},
         }
 
-    def _place(self, text: str) -> int:
+    def _index(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
 
     def _note_reply(self, state: EpisodeState) -> None:
-        """Count the call; the cost is None when no price is known."""
+        """Count the call; the cost is None without a price."""
         usage = Tokens.of(state["usage"])
         call = NOTHING if state["usage"]["replayed"] else usage
         self.spent = self.spent.plus(call)
@@ -167,7 +167,7 @@ class EpisodeRecorder:
             "reply": state["reply"],
             "usage": usage._asdict(),
             "replayed": state["usage"]["replayed"],
-            "seconds": round(self._passed, 4),
+            "seconds": round(self._elapsed, 4),
             "cost_usd": cost,
         }
 
@@ -177,10 +177,10 @@ class EpisodeRecorder:
     def _note_turn(self, state: EpisodeState) -> None:
         turn, step = state["history"][-1], self.steps[-1]
         decisions = self._decisions(state)
-        # What the model said of its own accord, before a guard asked again or played another.
+        # The model's first proposal, before a guard retried or replaced it.
         proposal = decisions[0]["proposal"] if decisions else turn["action"]
-        chosen = state["settings"]
-        rules = (str(chosen.get(name) or "") for name in ("rules_dir", "without_rules"))
+        settings = state["settings"]
+        rules = (str(settings.get(name) or "") for name in ("rules_dir", "without_rules"))
         manual = load_manual(state["env"], *rules)
         step |= {
             "decisions": decisions,
@@ -193,22 +193,22 @@ class EpisodeRecorder:
         }
 
     def fail(self, error: Exception) -> None:
-        """Something outside the agent broke: the world, the set-up, or a model asked for a text."""
+        """Record an error of the environment, of the set-up, or of a model that writes a text."""
         text = redact(" ".join(str(error).split()))
-        known = isinstance(error, EnvironmentFault | RpmsError)
-        of_the_model = isinstance(error, ModelFault)
+        is_expected = isinstance(error, EnvironmentFault | RpmsError)
+        is_model_error = isinstance(error, ModelFault)
         self.state |= {
-            "failure_mode": "model_error" if of_the_model else "infrastructure_error",
-            "error": text if known else f"{type(error).__name__}: {text}",
-            "error_place": place_of(error, anywhere=not known),
+            "failure_mode": "model_error" if is_model_error else "infrastructure_error",
+            "error": text if is_expected else f"{type(error).__name__}: {text}",
+            "error_place": place_of(error, anywhere=not is_expected),
             "success": False,
         }
 
     def result(self) -> EpisodeResult:
-        """The line and the log, whatever state the episode was left in."""
+        """The line and the log, for any state of the episode."""
         try:
             return self._result()
-        except Exception as error:  # a world of somebody's own is asked here, too
+        except Exception as error:  # code of a custom environment may fail here, too
             if not self.state.get("error"):
                 self.fail(error)
             self.steps, self._texts = [], {}
@@ -250,7 +250,7 @@ class EpisodeRecorder:
         return EpisodeResult(EpisodeLine.model_construct(**fields), self._pack())
 
     def _pack(self) -> bytes:
-        """The step log as the file's bytes."""
+        """The step log as compressed bytes."""
         goal = self.state.get("goal")
         for step in self.steps:
             step["state_lines"] = self.env.describe_belief(step["belief"], goal) if goal else []
@@ -261,12 +261,12 @@ class EpisodeRecorder:
             "steps": self.steps,
             **({"conversation": self.conversation} if self.conversation else {}),
         }
-        # No time stamp: the same episode gives the same bytes.
+        # Without a timestamp the same episode gives the same bytes.
         return gzip.compress(json_bytes(log), compresslevel=LEVEL, mtime=0)
 
 
 def never_played(job: Job, error: Exception, rates: Rates | None = None) -> EpisodeResult:
-    """What is written of an episode that could not even begin, or was given up."""
+    """The result of an episode that could not start, or was given up."""
     recorder = EpisodeRecorder(job, truth=False, rates=rates)
     recorder.fail(error)
     return recorder.result()
@@ -281,25 +281,24 @@ async def play_job(
     meter: Meter | None = None,
     spent: Tokens = NOTHING,
 ) -> EpisodeResult:
-    """Play one episode; whatever goes wrong in it is its result, never the run's end.
+    """Run one episode; an error in it becomes its result and does not end the run.
 
-    Once the budget is spent no further call is made: the episode waits, and whoever holds the
-    ``meter`` too stops the run.
+    Once the budget is spent, the episode makes no further call and waits until the run is stopped.
     """
     recorder = EpisodeRecorder(job, truth, rates, meter, spent)
-    begin = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    start = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
     if job.cross_trial_memory:
-        begin["cross_trial_memory"] = dict(job.cross_trial_memory)
+        start["cross_trial_memory"] = dict(job.cross_trial_memory)
     try:
-        async for update in graph.astream(begin, context=context, stream_mode="updates"):
+        async for update in graph.astream(start, context=context, stream_mode="updates"):
             for stage, change in cast(dict[str, Any], update).items():
                 recorder.arrived(stage)
                 await recorder.take(stage, change)
                 if stage == "prompt_build" and meter and meter.is_spent:
                     await asyncio.Event().wait()
-    except Exception as error:  # one episode's trouble must not be another's
+    except Exception as error:  # an error in one episode must not affect others
         recorder.fail(error)
         if episode_id := recorder.state.get("episode_id"):
-            with suppress(Exception):  # a game of somebody's own may not even close
+            with suppress(Exception):  # a custom game may fail to close
                 await live.afinish(episode_id, job.task)
     return recorder.result()

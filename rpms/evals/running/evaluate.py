@@ -1,4 +1,4 @@
-"""``rpms.evaluate`` and ``rpms eval``: a whole split under several arms, watched while it runs."""
+"""``rpms.evaluate`` and ``rpms eval``: tasks of a split under several arms."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from rpms.evals.running.progress import (
     Watch,
     print_error_places,
     print_lines,
+    results_text,
     show_bar,
-    spending,
-    standings,
+    spending_text,
 )
 from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
@@ -45,14 +45,14 @@ from rpms.vocabulary.turn import ERRORS
 
 @dataclass(frozen=True)
 class ExecutionOptions:
-    """How a run is carried out; none of this changes what comes out.
+    """How a run is executed; none of this changes the results.
 
     Attributes:
-        workers: environment processes; 0 plays in this one, None takes one per processor.
+        workers: worker processes; 0 runs in this process, None takes one per processor.
         concurrency: episodes in flight over all workers.
-        ray: address of a Ray cluster to play on; ``local`` starts one.
-        keep_failed: leave episodes alone that ended in an error; else they are played again.
-        budget: what the run folder may cost.
+        ray: the address of a Ray cluster; ``local`` starts one.
+        keep_failed: do not run episodes again that ended in an error.
+        budget: the budget of the run folder.
     """
 
     workers: int | None = None
@@ -64,7 +64,7 @@ class ExecutionOptions:
     def suited_to(self, plan: RunPlan) -> ExecutionOptions:
         """One episode at a time for a local model, which answers one request at a time.
 
-        More of them would only wait in its queue until their calls time out.
+        More episodes would only wait in its queue until their calls time out.
         """
         if not any(is_local(context.model) for context in plan.conditions.values()):
             return self
@@ -72,7 +72,7 @@ class ExecutionOptions:
         return replace(self, workers=workers, concurrency=1)
 
 
-USUAL = ExecutionOptions()
+DEFAULT_EXECUTION = ExecutionOptions()
 
 
 def evaluate(
@@ -89,30 +89,30 @@ def evaluate(
     repeats: int = 1,
     truth: bool = True,
     cache: bool = True,
-    execution: ExecutionOptions = USUAL,
+    execution: ExecutionOptions = DEFAULT_EXECUTION,
     show: bool = True,
 ) -> Report:
-    """Play tasks under several arms and give the report; called again, go on where it stopped.
+    """Run tasks under several arms and return the report; called again, it resumes the run.
 
     Args:
         arms: settings or variants by label, or letters of conditions.
-        out: the run folder. What is finished there is not played again, and it may grow: more
-            tasks, more arms, more trials and repeats.
-        env: the world.
-        split: its tasks; the world's first split that judges by default.
-        limit: how many of them; 0 for all.
+        out: the run folder. Finished episodes are not run again. A run can be extended with more
+            tasks, arms, trials and repeats.
+        env: the environment.
+        split: the split; by default the environment's first test split.
+        limit: the number of tasks; 0 for all.
         spread: with ``limit``, a sample of the whole split, stratified over its task types.
-        tasks: only these, by id.
-        types: only those of these goal types.
-        trials: how often a task may be tried until it is won, memory being carried along.
-        repeats: how often everything is played independently, with other seeds.
+        tasks: only the tasks with these ids.
+        types: only tasks of these goal types.
+        trials: the maximal number of trials of a task, with cross-trial memory.
+        repeats: the number of independent repeats, with different seeds.
         truth: compare every belief with the simulator's true state.
-        cache: replies of earlier runs stand for new ones where decoding is greedy.
-        execution: processes, budget and the like.
-        show: say on standard error how it goes.
+        cache: reuse replies of earlier runs if decoding is greedy.
+        execution: worker processes, concurrency and budget.
+        show: print progress on standard error.
     """
     if not fspath(out):
-        raise RpmsError("no run folder given; say where the run is to be kept")
+        raise RpmsError("no run folder given; give the folder of the run as out")
     variants = as_arms(arms)
     plan = make_plan(
         env,
@@ -145,7 +145,7 @@ def play_plan(
     plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True,
     summary: bool = True,
 ) -> None:  # fmt: skip
-    """Play what a run folder still lacks of a plan; raises KeyboardInterrupt on Ctrl-C."""
+    """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C."""
     execution = execution.suited_to(plan)
     _check(plan)
     workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
@@ -167,22 +167,21 @@ def play_plan(
 
 @contextmanager
 def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool) -> Iterator[Watch]:
-    """Show a run while it is played, and in a summary how it stands at the end and what is next.
+    """Show the progress of a run, and a summary at its end.
 
-    A run in which episodes ended in an error has not succeeded: that is raised at the end, unless
-    whoever plays it tells them apart anyway (not ``strict``).
+    Episodes that ended in an error are raised as an error at the end, if ``strict``.
     """
     console = open_console(stderr=True, quiet=not show)
     done, lines = run.progress.done, quantity(run.damaged, "damaged line")
     if show and done:
         print_wrapped(
-            f"{out}: {done} of {run.progress.total} episodes were finished before", sys.stderr
+            f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
         )
     if show and run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
         print_wrapped(f"{out}: {missing}; --spread samples all types", sys.stderr)
     if show and run.damaged:
-        print_wrapped(f"{out}: {lines} left out; such episodes are played again", sys.stderr)
+        print_wrapped(f"{out}: {lines} ignored; such episodes are run again", sys.stderr)
     try:
         if console.is_terminal:
             with show_bar(console, run.progress) as watch:
@@ -192,7 +191,7 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     except KeyboardInterrupt:
         print_wrapped(
             f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
-            f"in {out}. Run the same command again to go on.",
+            f"in {out}. Run the same command again to continue.",
             file=sys.stderr,
         )
         raise
@@ -201,29 +200,30 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
             print_error_places(run.progress)
     if show and summary:
         total = run.progress.total
-        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {standings(run.progress)}")
-        print_wrapped(f"{spending(run.progress)} in this session")
+        results = results_text(run.progress)
+        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {results}")
+        print_wrapped(f"{spending_text(run.progress)} in this session")
     if strict:
-        _complain(run, out)
+        _raise_errors(run, out)
     if show and summary:
-        print_wrapped(f"look into it: rpms report {out}")
+        print_wrapped(f"next: rpms report {out}")
 
 
-def _complain(run: RunSession, out: str) -> None:
+def _raise_errors(run: RunSession, out: str) -> None:
     history = run.progress.history
-    failed = [ended for ended in history if ended.mode in ERRORS]
+    failed = [end for end in history if end.mode in ERRORS]
     if failed:
         kind, place = str(failed[0].mode).replace("_", " "), failed[0].place
-        where = f" at {place['file']}:{place['line']}" if place else ""
+        line = f" at {place['file']}:{place['line']}" if place else ""
         raise RpmsError(
-            f"{len(failed)} of the {len(history)} episodes played now ended in an error; the "
-            f"first ({kind}{where}): {failed[0].error}. Run the same command again to play "
-            f"them again; 'rpms report {out}' shows what is there"
+            f"{len(failed)} of the {len(history)} episodes of this session ended in an error; the "
+            f"first ({kind}{line}): {failed[0].error}. Run the same command again to repeat them; "
+            f"'rpms report {out}' reports the finished episodes"
         )
 
 
 def _check(plan: RunPlan) -> None:
-    """A wrong name, key or file is an answer at once, not a folder full of failed episodes."""
+    """Raise an error for a wrong name, key or file before the first episode."""
     chats = list[BaseChatModel]()
     for label, context in plan.conditions.items():
         chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))

@@ -1,11 +1,10 @@
-"""A player that needs no model: the guard's policy plays, and its reasons are the thoughts.
+"""An expert without a model: it acts by the guard's policy, whose reasons are the thoughts.
 
-The expert plays what the manual's procedure has for the sub-goal, the best first, as the control
-``first`` does under the policy guard; while it searches with memory on, it goes where memory says
-such things were found. It is a stage like any other: an arm with
-``nodes=rpms.evals.running.expert:STAGES`` is played by it, and ``temperature`` is how often it does
-something else than the best, to recover from that. Its decisions are lessons for a model of one's
-own. Only tasks of splits that do not judge become lessons (``evals/running/learning_splits.py``).
+The expert takes the best applicable action of the manual's procedure, as the control ``first`` does
+with guard policy. With memory it searches first where memory says such things were found. It is a
+stage: an arm with ``nodes=rpms.evals.running.expert:STAGES`` uses it. ``temperature`` is the rate
+at which it makes a mistake on purpose and then recovers. Its decisions are training data for a
+model. Only learning splits may be used for that (``evals/running/learning_splits.py``).
 """
 
 from __future__ import annotations
@@ -33,36 +32,35 @@ from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, rejected_since
 NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False)
 TRIES = 20
 DEEP = 3
-"""After so many actions in vain the next one finds the same situation, prompt and all."""
+"""After this many actions without effect the situation and the prompt do not change any more."""
 WRONG = 0.4
-"""How many of the mistakes made where an answer is due are wrong answers."""
+"""The share of wrong answers among the mistakes made when an answer is due."""
 LOST = "nothing else is left to try"
 MISTAKE = "a mistake made on purpose"
 
 
 def llm_call(state: EpisodeState) -> EpisodeState:
-    """The stage of that name: the best action with its reason, and now and then another.
+    """The stage ``llm_call``: the best action with its reason, or at times a mistake.
 
-    How often another, the setting ``temperature`` says, as it would for a model.
-    What is not to be learned, a mistake or a guess, is noted as a decision. The same episode gets
-    the same replies, in whatever order it is played.
+    The setting ``temperature`` is the rate of mistakes. Mistakes and guesses, which must not be
+    learned, are recorded as decisions. The replies of an episode are deterministic.
     """
     context = settings_of(state)
-    here, step = fingerprint(state["belief"]), state["steps"] + 1
-    played_here = state["played_in"].get(here, [])
+    belief_key, step = fingerprint(state["belief"]), state["steps"] + 1
+    earlier = state["played_in"].get(belief_key, [])
     vetoed = [
         decision["proposal"]
         for decision in state["decisions"]
         if decision["step"] == step and decision["verdict"] == "retried"
     ]
-    now = decision_point(state)._replace(repeated_here=(*played_here, *vetoed))
-    best, reason = _choose(now, state["recalls"], context.rules)
+    point = decision_point(state)._replace(repeated_here=(*earlier, *vetoed))
+    best, reason = _choose(point, state["recalls"], context.rules)
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
-        action = _mistake(state["env"], now, best, rng) or best
+        action = _mistake(state["env"], point, best, rng) or best
     elif rng.random() < 0.5:
-        action = _overridden(state) or best
+        action = _repeated_mistake(state) or best
     reply = _reply(reason, action, context.rules)
     thought, _ = read_reply(reply, ())
     update = EpisodeState(reply=reply, thought=thought, action=action, usage=NOTHING)
@@ -70,8 +68,8 @@ def llm_call(state: EpisodeState) -> EpisodeState:
         update["decisions"] = [_decision(step, best, "replaced", MISTAKE, action)]
     elif reason == LOST:
         update["decisions"] = [_decision(step, best, "overridden", LOST, action)]
-    if context.guard == "off":  # else the guard notes what it lets through
-        update["played_in"] = {**state["played_in"], here: [*played_here, action]}
+    if context.guard == "off":  # otherwise the guard records it
+        update["played_in"] = {**state["played_in"], belief_key: [*earlier, action]}
     return update
 
 
@@ -79,34 +77,36 @@ STAGES = {"llm_call": llm_call}
 
 
 def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tuple[Step, str]]:
-    """What the expert would have said at each step of somebody's episode, from its log alone.
+    """The expert's reply at each step of an episode, from its step log.
 
-    A player that learns from right play alone never learns the way back from its own mistakes. What
-    was said of the same situation before, or is a guess, is left out; but the way out of a loop is
-    said as deep in it as a prompt of the last few turns can show.
+    A model that learns from correct actions only does not learn to recover from its own mistakes.
+    Guesses are left out, and so are replies to a situation that was answered before; in a loop the
+    reply is repeated as deep as a prompt of the last few turns can show.
     """
     world, manual = get_environment(env), load_manual(env)
     history: list[Turn] = []
-    played: defaultdict[str, list[str]] = defaultdict(list)
+    actions: defaultdict[str, list[str]] = defaultdict(list)
     no_effect: list[str] = []
-    before, known = "", set[tuple[str, str, int]]()
+    before, answered = "", set[tuple[str, str, int]]()
     for step in steps:
         belief = copy_belief(cast(Belief, step["belief"]))
-        here = fingerprint(belief)
-        no_effect = [*no_effect, history[-1]["action"]] if here == before else []
+        key = fingerprint(belief)
+        no_effect = [*no_effect, history[-1]["action"]] if key == before else []
         sub_goal = world.sub_goal(goal, belief, history)
-        refused = {turn["action"] for turn in rejected_since(history, no_effect)}
-        now = DecisionPoint(manual, goal, sub_goal, belief, no_effect, tuple(played[here]), refused)
-        # A log of an old version has memories without what they advise here.
+        rejected = {turn["action"] for turn in rejected_since(history, no_effect)}
+        point = DecisionPoint(
+            manual, goal, sub_goal, belief, no_effect, tuple(actions[key]), rejected
+        )
+        # Logs of old versions have memories without advice.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
         printed = any(step.get("rules", {}).values())
-        best, reason = _choose(now, cast(list[Recall], recalls), printed)
-        said = (here, best, min(len(no_effect), DEEP))
-        if reason != LOST and said not in known:
+        best, reason = _choose(point, cast(list[Recall], recalls), printed)
+        answer = (key, best, min(len(no_effect), DEEP))
+        if reason != LOST and answer not in answered:
             yield step, _reply(reason, best, printed)
-        known.add(said)
-        played[here].append(step["action"])
-        before = here
+        answered.add(answer)
+        actions[key].append(step["action"])
+        before = key
         history.append(
             Turn(step=step["step"], thought=step["thought"], action=step["action"],
                  observation=step["result"], failed=step["failed"], reply="")
@@ -117,7 +117,7 @@ _CITED = re.compile(r" \[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\]")
 
 
 def _reply(reason: str, action: str, rules: bool) -> str:
-    """A thought cites a rule by its id only where the prompt prints the rules."""
+    """The reply; its thought cites rule ids only if the prompt prints the rules."""
     reason = reason if rules else _CITED.sub("", reason)
     return f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
 
@@ -129,123 +129,124 @@ def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: s
     )  # fmt: skip
 
 
-def _choose(now: DecisionPoint, recalls: Sequence[Recall], rules: bool) -> tuple[str, str]:
-    choices = applicable_actions(now)
+def _choose(point: DecisionPoint, recalls: Sequence[Recall], rules: bool) -> tuple[str, str]:
+    choices = applicable_actions(point)
     if not choices:
-        return now.manual.domain.idle or "look around", LOST
+        return point.manual.domain.idle or "look around", LOST
     best = choices[0]
-    if there := _as_remembered(now, best["action"], recalls, rules):
-        return there, f"{now.sub_goal['target']} was found in such places before"
+    if remembered := _as_remembered(point, best["action"], recalls, rules):
+        return remembered, f"{point.sub_goal['target']} was found in such places before"
     return best["action"], best["reason"]
 
 
 def _may_err(state: EpisodeState) -> bool:
-    """Never at the start, and not after a mistake: it is repeated or followed by recovery."""
+    """True except at the start and right after a mistake, which is repeated or recovered from."""
     last = [d["reason"] for d in state["decisions"] if d["step"] >= state["steps"]]
     return bool(state["history"]) and not {MISTAKE, LOST} & {*last}
 
 
-def _overridden(state: EpisodeState) -> str:
-    """The mistake just made, if it was refused: that is what players repeat, up to a point."""
+def _repeated_mistake(state: EpisodeState) -> str:
+    """The last mistake if it was rejected, as models repeat such actions, up to DEEP times."""
     mistakes = [d for d in state["decisions"] if d["reason"] == MISTAKE]
     turns = state["history"][-DEEP:]
     if not mistakes or mistakes[-1]["step"] != state["steps"] or not turns[-1]["failed"]:
         return ""
-    action, played = mistakes[-1]["played"], [turn["action"] for turn in turns]
-    # A mistake that a guard sent back was not played, and what was refused is another action.
-    return action if played[-1] == action and played != [action] * DEEP else ""
+    action, actions = mistakes[-1]["played"], [turn["action"] for turn in turns]
+    # After a mistake that a guard vetoed, the rejected action is another one.
+    return action if actions[-1] == action and actions != [action] * DEEP else ""
 
 
-def _mistake(env: str, now: DecisionPoint, right: str, rng: random.Random) -> str:
-    """A step of the goal's own way out of turn, or else any action with names that are known.
+def _mistake(env: str, point: DecisionPoint, right: str, rng: random.Random) -> str:
+    """A step of the plan that is too early, or else any action with names of the belief.
 
-    Where an answer is due, it is now and then a wrong one. It ends the episode, and memory learns
-    from it. What a rule forbids is never tried: the rule says all there is to learn. Where things
-    have ids, nobody takes a bill for a customer: names are of the sort that is asked for.
+    If an answer is due, the mistake is at times a wrong answer, which ends the episode and which
+    memory learns from. Forbidden actions are never tried, because the rule says all there is to
+    learn. In an environment with ids, names have the type of the parameter.
     """
-    belief = now.belief
-    if (wrong := _wrong_answers(now, right)) and rng.random() < WRONG:
+    belief = point.belief
+    if (wrong := _wrong_answers(point, right)) and rng.random() < WRONG:
         return rng.choice(wrong)
-    if (early := _out_of_turn(env, now)) and rng.random() < 0.5:
+    if (early := _early_steps(env, point)) and rng.random() < 0.5:
         return rng.choice(early)
-    known = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+    things = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
     embodied = get_environment(env).embodied
-    for _ in range(TRIES if known else 0):
-        rule = rng.choice(now.manual.actions)
-        pools = [known if embodied else _of_sort(env, now, name) for name in rule.parameters]
+    for _ in range(TRIES if things else 0):
+        rule = rng.choice(point.manual.actions)
+        pools = [things if embodied else _candidates(env, point, name) for name in rule.parameters]
         if not all(pools) or not (embodied or rule.effects):
             continue
         names = dict(zip(rule.parameters, map(rng.choice, pools), strict=True))
         action = rule.syntax.format(**names)
-        if action != right and forbidden_by(now.manual, action, now.goal) is None:
+        if action != right and forbidden_by(point.manual, action, point.goal) is None:
             return action
     return ""
 
 
-def _of_sort(env: str, now: DecisionPoint, parameter: str) -> list[str]:
-    """What a parameter may stand for: things noted as such, who plays that part, and words for it.
+def _candidates(env: str, point: DecisionPoint, parameter: str) -> list[str]:
+    """The names that fit a parameter: things flagged as such, roles, and words of the manual.
 
-    A ``line`` is what the belief notes as a line, or plays the part of the ticket's line; for a
+    A ``line`` is a thing that the belief flags as a line, or the role of the ticket's line; for a
     ``mode`` the manual has a category of ``modes``.
     """
-    belief = now.belief
-    noted = [name for name, facts in belief["flags"].items()
-             if f"a {parameter}" in facts.split(", ")]  # fmt: skip
-    parts = [name for role, name in get_environment(env).role_names(belief).items()
+    belief = point.belief
+    flagged = [name for name, facts in belief["flags"].items()
+               if f"a {parameter}" in facts.split(", ")]  # fmt: skip
+    roles = [name for role, name in get_environment(env).role_names(belief).items()
              if parameter in role.split()]  # fmt: skip
-    words = now.manual.domain.categories.get(f"{parameter}s", [])
-    return list(dict.fromkeys([*noted, *parts, *words]))
+    words = point.manual.domain.categories.get(f"{parameter}s", [])
+    return list(dict.fromkeys([*flagged, *roles, *words]))
 
 
-def _wrong_answers(now: DecisionPoint, right: str) -> list[str]:
-    """The answer that cannot be undone with every other thing in view; none if none is due."""
-    rule, names = match_action(now.manual, right) or (None, {})
+def _wrong_answers(point: DecisionPoint, right: str) -> list[str]:
+    """The due answer with every other visible thing instead; empty if no answer is due."""
+    rule, names = match_action(point.manual, right) or (None, {})
     if rule is None or not rule.verified:
         return []
     wrong = []
-    for thing in dict.fromkeys(now.belief["visible"]):
+    for thing in dict.fromkeys(point.belief["visible"]):
         other = {**names, rule.verified: thing}
         conditions = map(parse_predicate, rule.verified_when)
-        is_answer = all(evaluate(c, now.belief, now.manual.facts, other) for c in conditions)
+        is_answer = all(evaluate(c, point.belief, point.manual.facts, other) for c in conditions)
         action = rule.syntax.format(**other)
-        if action != right and is_answer and forbidden_by(now.manual, action, now.goal) is None:
+        if action != right and is_answer and forbidden_by(point.manual, action, point.goal) is None:
             wrong.append(action)
     return wrong
 
 
-def _out_of_turn(env: str, now: DecisionPoint) -> list[str]:
-    """Steps that have to fail now: of a player who has learned their order and does not look."""
-    rules = {rule.name: rule for rule in now.manual.actions}
+def _early_steps(env: str, point: DecisionPoint) -> list[str]:
+    """Steps of the plan that fail in the current belief, as of a model that ignores the state."""
+    rules = {rule.name: rule for rule in point.manual.actions}
     actions = dict[str, None]()
-    for step, _ in get_environment(env).plan(now.goal):
-        rule = rules.get(now.manual.demanded(step["name"]))
-        named = step["target"].lower() in now.goal["sentence"].lower()
-        if rule and named and len(rule.parameters) == 1:
+    for step, _ in get_environment(env).plan(point.goal):
+        rule = rules.get(point.manual.demanded(step["name"]))
+        in_goal = step["target"].lower() in point.goal["sentence"].lower()
+        if rule and in_goal and len(rule.parameters) == 1:
             actions[rule.syntax.format(**{rule.parameters[0]: step["target"]})] = None
-    return [a for a in actions if check_action(now.manual, a, now.belief).verdict == "fails"]
+    return [a for a in actions if check_action(point.manual, a, point.belief).verdict == "fails"]
 
 
-def _as_remembered(now: DecisionPoint, action: str, recalls: Sequence[Recall], rules: bool) -> str:
-    """The same step, but to the place where memory has found the thing; empty where it has none.
+def _as_remembered(
+    point: DecisionPoint, action: str, recalls: Sequence[Recall], rules: bool
+) -> str:
+    """A step of a search, redirected to a place where memory has found the thing; else empty.
 
-    A step that is about one place, not searched so far, is a step of a search. Where the manual is
-    printed, its own line on where such things are comes first, and what memory found elsewhere
-    second.
+    A step to a single place that is not searched yet is a step of a search. If the prompt prints
+    the manual, likely places of the manual come before those of memory.
     """
-    rule, names = match_action(now.manual, action) or (None, {})
-    unsearched = {*now.belief["places"]} - {*now.belief["searched"]}
+    rule, names = match_action(point.manual, action) or (None, {})
+    unsearched = {*point.belief["places"]} - {*point.belief["searched"]}
     if rule is None or len(names) != 1 or not {*names.values()} <= unsearched:
         return ""
-    usual = now.manual.likely_places(now.sub_goal["target"]) if rules else []
-    if {kind_of(name) for name in names.values()} & {*usual}:
+    likely = point.manual.likely_places(point.sub_goal["target"]) if rules else []
+    if {kind_of(name) for name in names.values()} & {*likely}:
         return ""
     for recall in surviving(recalls):
-        if recall["entry"].get("object") != now.sub_goal["target"]:
+        if recall["entry"].get("object") != point.sub_goal["target"]:
             continue
         for advice in recall["advice"]["places"]:  # "shelf (3 of 4 searched; here: shelf 1)"
             kind = advice.partition(" (")[0]
             for place in sorted(unsearched, key=in_order):
-                there = rule.syntax.format(**dict.fromkeys(names, place))
-                if kind_of(place) == kind and veto(now, there) is None:
-                    return there
+                search = rule.syntax.format(**dict.fromkeys(names, place))
+                if kind_of(place) == kind and veto(point, search) is None:
+                    return search
     return ""

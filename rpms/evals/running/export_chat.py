@@ -1,10 +1,10 @@
-"""Episodes to learn from as chat messages: what TRL, Unsloth, Axolotl and OpenAI read.
+"""Exports episodes as chat messages for fine-tuning with TRL, Unsloth, Axolotl or OpenAI.
 
-Those of a run, as they were played or as the expert corrects them, or of the expert, who plays for
-the purpose. A line is ``{"messages": [...]}``. Every reply carries ``weight``: 1 where it is to be
-learned, 0 where it only stands in the conversation (the solved example, earlier turns, mistakes).
-OpenAI reads it so, Axolotl by ``message_field_training: weight``, and chat templates pass it over.
-What else is known of a line stands in the same line of a second file.
+The episodes are those of a run, with the recorded replies or the expert's corrections, or episodes
+that the expert runs for this purpose. A line is ``{"messages": [...]}``. Every reply has a
+``weight``: 1 if it is to be learned, 0 if it is only context (the example, earlier turns,
+mistakes). OpenAI reads it, Axolotl with ``message_field_training: weight``, and chat templates
+ignore it. The same line of a second file has the metadata.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from rpms.vocabulary.turn import Message
 
 EXPERT = "expert"
 AT_ONCE = 2
-"""Episodes that a worker has in flight: nobody waits for a model, only for the next job."""
+"""Episodes in flight per worker: the expert waits for no model, only for the next job."""
 TRIES = 4
-"""Episodes that may be lost in a row, less one, before a place of a type's share stays empty."""
+"""The maximal number of episodes for one place in a type's share."""
 Per = Literal["decision", "episode"]
 PER: tuple[Per, ...] = ("decision", "episode")
 Document = dict[str, Any]
 
 
-class Written(NamedTuple):
-    """What was written; ``short`` counts by task type what is missing of its share."""
+class ExportCounts(NamedTuple):
+    """Counts of an export; ``short`` has the missing episodes of each task type's share."""
 
     episodes: int = 0
     lost: int = 0
@@ -63,7 +63,7 @@ class Written(NamedTuple):
 
 
 class DecidedStep(NamedTuple):
-    """One prompt and its reply; a reply that is no ``target`` is there to be recovered from."""
+    """One prompt and its reply; a reply that is not a ``target`` is context only."""
 
     step: int
     prompt: Sequence[Message]
@@ -72,25 +72,26 @@ class DecidedStep(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """One episode to learn from, with what it was."""
+    """One episode to learn from, with its metadata."""
 
-    about: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     decisions: Sequence[DecidedStep]
     won: bool
 
 
 def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
-    """A step's prompt; empty where the episode broke off before it."""
+    """A step's prompt; empty if the episode was interrupted before it."""
     texts = log["messages"]
-    return [Message(role=role, content=texts[place]) for role, place in step.get("prompt", [])]
+    return [Message(role=role, content=texts[number]) for role, number in step.get("prompt", [])]
 
 
 def lesson_of(
     episode: Episode, log: Mapping[str, Any], env: str, split: str, player: str
 ) -> Lesson:
-    """A finished episode; what was refused, asked again or replaced is no target.
+    """A finished episode; replies that were rejected, retried or replaced are no targets.
 
-    What the expert does is right by the manual, even where the world refuses it.
+    The expert's actions are targets even if the environment rejects them, because they follow the
+    manual.
     """
     decisions = []
     for step in log["steps"]:
@@ -100,46 +101,47 @@ def lesson_of(
         if prompt and step["reply"]:
             target = sound and verdicts <= {"accepted"}
             decisions.append(DecidedStep(step["step"], prompt, step["reply"], target))
-    return Lesson(_about(episode, env, split, player), decisions, episode.success)
+    return Lesson(_metadata(episode, env, split, player), decisions, episode.success)
 
 
 def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
-    """Somebody's episode, won or lost: its prompts, each with what the expert would have said."""
+    """An episode, won or lost: its prompts, each with the expert's reply."""
     goal = get_environment(env).parse_goal(episode.goal)
     replies = corrections(env, goal, log["steps"])
     prompts = ((step["step"], prompt_of(log, step), reply) for step, reply in replies)
     decisions = [DecidedStep(*decision) for decision in prompts if decision[1]]
-    return Lesson(_about(episode, env, split, EXPERT), decisions, won=True)
+    return Lesson(_metadata(episode, env, split, EXPERT), decisions, won=True)
 
 
-def _about(episode: Episode, env: str, split: str, player: str) -> Document:
+def _metadata(episode: Episode, env: str, split: str, player: str) -> Document:
     return {
         "env": env, "split": split, "task": episode.task, "condition": episode.condition,
         "player": player,
     }  # fmt: skip
 
 
-def lines_of(lesson: Lesson, per: Per, most: int = 0) -> Iterator[tuple[Document, Document]]:
-    """The lines of a won episode, each with what is known of it; none with nothing to learn.
+def lines_of(lesson: Lesson, per: Per, limit: int = 0) -> Iterator[tuple[Document, Document]]:
+    """The lines of a won episode, each with its metadata; none without a target.
 
-    ``most`` bounds its decisions, evenly from all of it, lest a few long episodes outweigh others.
+    ``limit`` is the maximal number of decisions, spread evenly over the episode, so that a few long
+    episodes do not dominate.
     """
     decisions = lesson.decisions
     if not lesson.won or not any(decision.target for decision in decisions):
         return
     if per == "episode":
         wrong = [decision.step for decision in decisions if not decision.target]
-        about = {**lesson.about, "steps": decisions[-1].step, "not_learned": wrong}
-        yield {"messages": _conversation(decisions)}, about
+        metadata = {**lesson.metadata, "steps": decisions[-1].step, "not_learned": wrong}
+        yield {"messages": _conversation(decisions)}, metadata
         return
     learned = [decision for decision in decisions if decision.target]
-    for decision in evenly(learned, most or len(learned)):
+    for decision in evenly(learned, limit or len(learned)):
         messages = [*_unlearned(decision.prompt), _reply(decision)]
-        yield {"messages": messages}, {**lesson.about, "step": decision.step}
+        yield {"messages": messages}, {**lesson.metadata, "step": decision.step}
 
 
 def _conversation(decisions: Sequence[DecidedStep]) -> list[Document]:
-    """The first prompt, then each reply and what came next as the newest message of a prompt."""
+    """The first prompt, then each reply followed by the last message of the next prompt."""
     messages = _unlearned(decisions[0].prompt)
     for number, decision in enumerate(decisions):
         if number:
@@ -160,43 +162,46 @@ def _reply(decision: DecidedStep) -> Document:
 
 
 def packed(document: Document) -> bytes:
-    """Plain ASCII: some readers take a line separator inside a text for a line's end."""
+    """A line of plain ASCII: some readers split lines at Unicode line separators."""
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
-def about_file(out: Path) -> Path:
-    """Where the second file lies: beside the first."""
+def metadata_file(out: Path) -> Path:
+    """The file of the metadata, beside the export."""
     return out.with_name(f"{out.name.removesuffix('.jsonl')}.meta.jsonl")
 
 
 def write_chat(
-    lessons: Iterable[Lesson], out: Path, per: Per = "decision", most: int = 0
-) -> Written:
-    """Write lessons as they come, holding one at a time; both files are whole or not there."""
-    done = Written()
-    with whole_file(out) as chat, whole_file(about_file(out)) as meta:
+    lessons: Iterable[Lesson], out: Path, per: Per = "decision", limit: int = 0
+) -> ExportCounts:
+    """Write lessons one at a time; both files are written completely or not at all."""
+    counts = ExportCounts()
+    with whole_file(out) as chat, whole_file(metadata_file(out)) as meta:
         for lesson in lessons:
-            lines = [*lines_of(lesson, per, most)]
+            lines = [*lines_of(lesson, per, limit)]
             messages = [message for line, _ in lines for message in line["messages"]]
             chat.writelines(packed(line) for line, _ in lines)
-            meta.writelines(packed(about) for _, about in lines)
-            done = Written(
-                done.episodes + 1,
-                done.lost + (not lesson.won),
-                done.lines + len(lines),
-                done.targets + sum(message.get("weight", 0) for message in messages),
+            meta.writelines(packed(metadata) for _, metadata in lines)
+            counts = ExportCounts(
+                counts.episodes + 1,
+                counts.lost + (not lesson.won),
+                counts.lines + len(lines),
+                counts.targets + sum(message.get("weight", 0) for message in messages),
             )
-    return done
+    return counts
 
 
 def _check_turns(per: Per, histories: Iterable[Any]) -> None:
-    """A whole episode as one conversation is nothing that was played where turns were left out."""
+    """Raise an error for --per episode with a limited history.
+
+    Such prompts left out turns, so the whole conversation never was a prompt.
+    """
     if per == "episode" and any(history != ALL_TURNS for history in histories):
-        raise RpmsError("an arm has a history of its own, not all turns: give --per decision")
+        raise RpmsError("--per episode needs a history of all turns; give --per decision")
 
 
 def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
-    """The labels that were meant, all by default; refused where the run has none of that name."""
+    """The typed labels, by default all; an error if the run does not have one."""
     conditions = [find_label(label, run.conditions) for label in typed]
     if unknown := set(conditions) - set(run.conditions):
         raise RpmsError(
@@ -208,14 +213,14 @@ def known_conditions(run: Run, typed: Collection[str]) -> Collection[str]:
 def export_chat(
     run: Run, out: Path, conditions: Collection[str] = (), per: Per = "decision", most: int = 0,
     corrected: bool = False,
-) -> Written:  # fmt: skip
-    """Write the won episodes of a run as training data; or all of them as the expert corrects."""
+) -> ExportCounts:  # fmt: skip
+    """Export the won episodes of a run, or with ``corrected`` all with the expert's replies."""
     manifest, labels = run.manifest, known_conditions(run, conditions)
     env, split = manifest.env, manifest.split
     refuse_judging(env, split)
     _check_turns(per, (manifest.conditions[name].get("history", ALL_TURNS) for name in labels))
     if corrected and per == "episode":
-        raise RpmsError("what the expert corrects was not played on: give --per decision")
+        raise RpmsError("corrections are single decisions; give --per decision")
     episodes = (episode for episode in run.episodes.values() if episode.condition in labels)
     logs = ((episode, read_log(run.log_file(episode))) for episode in episodes)
     lessons = (
@@ -244,24 +249,24 @@ def export_expert(
     most: int = 0,
     workers: int | None = None,
     show: bool = False,
-) -> Written:
-    """Let the expert play and write its decisions; called again, go on where it was interrupted.
+) -> ExportCounts:
+    """Run the expert and export its decisions; called again after an interrupt, it resumes.
 
     Args:
-        env: the world.
-        out: the file to write; until it is there, what was played lies in a run folder beside it.
-        split: the tasks; those the world itself learns on by default.
-        limit: how many of them; 0 for all.
+        env: the environment.
+        out: the file to write; a run folder beside it keeps the episodes until it is written.
+        split: the split; by default the environment's learning split.
+        limit: the number of tasks; 0 for all.
         spread: a sample of the whole split, stratified over its task types.
-        won: play until so many episodes are won, as many of each task type; 0 plays each task once.
-        conditions: who plays, in turn; one that is named twice gets twice as much.
-        arms: more of them, as ``LABEL:SETTING=VALUE,...``.
-        settings: what every arm begins with; its seed is that of the mistakes, too.
-        mistakes: how often it errs, 0 to 1.
-        per: a line for each decision or episode.
-        most: of an episode so many decisions; 0 for all.
-        workers: processes; 0 plays in this one, None takes one per processor.
-        show: say on standard error how it goes.
+        won: stop after this many won episodes, balanced over task types; 0 runs each task once.
+        conditions: the conditions, in turn; one that is given twice gets twice as many tasks.
+        arms: additional arms, as ``LABEL:SETTING=VALUE,...``.
+        settings: the settings of all arms; their seed is also that of the mistakes.
+        mistakes: the rate of mistakes, 0 to 1.
+        per: one line for each decision or for each episode.
+        most: the maximal number of decisions of an episode; 0 for all.
+        workers: worker processes; 0 runs in this process, None takes one per processor.
+        show: print progress on standard error.
     """
     split, base = split or get_environment(env).learning_split, settings or RunContext()
     refuse_judging(env, split)
@@ -269,7 +274,7 @@ def export_expert(
     mix = [(label, make_arm(fields, base, f"--arm '{label}'")) for label, fields in parsed]
     _check_turns(per, (variant.context.turns_shown for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
-    if not limit and len(tasks) < won:  # a list without end gives more where more are wanted
+    if not limit and len(tasks) < won:  # a generated split has any number of tasks
         tasks = choose_tasks(env, split, won)
     plan = LessonPlan(
         env,
@@ -289,23 +294,23 @@ def export_expert(
     settled = remaining(plan, run.episodes, keep_failed=True)[1]
     logs = ((episode, read_log(run.log_file(episode))) for episode in settled)
     lessons = (lesson_of(episode, log, env, split, EXPERT) for episode, log in logs if log)
-    done = write_chat(lessons, out, per, most)
+    counts = write_chat(lessons, out, per, most)
     rmtree(folder)
-    return done._replace(short=plan.lost(settled))
+    return counts._replace(short=plan.lost(settled))
 
 
 @dataclass(frozen=True)
 class LessonPlan(RunPlan):
-    """One arm for each task, in turn within each task type; or so many episodes ``won``.
+    """One arm for each task, in turn within each task type; or ``won`` successful episodes.
 
-    Of those every type has an equal share, a type of few tasks by playing them again with another
-    seed. The n-th place of a share is filled by the type's n-th episode or, where that is lost,
-    the one a whole share further on: what is played depends on no luck, order or interruption.
+    With ``won`` every type has an equal share; a type with few tasks repeats them with other seeds.
+    The n-th place of a share belongs to the type's n-th episode or, if that is lost, to the one a
+    whole share further on. So the episodes do not depend on order or interruptions.
 
     Attributes:
-        labels: who plays, in turn. Splits repeat their types in a fixed order; arms by the task's
-            number alone would give each type only some of the arms.
-        won: how many in all; 0 for every task once, won or lost.
+        labels: the arms, in turn. Splits repeat their types in a fixed order, so that arms by the
+            task's number would give each type only some of the arms.
+        won: the number of successful episodes; 0 for every task once, won or lost.
     """
 
     labels: tuple[str, ...] = ()
@@ -313,7 +318,7 @@ class LessonPlan(RunPlan):
 
     @cached_property
     def by_type(self) -> dict[str, list[Task]]:
-        """Each type's tasks, those that are spread over all of it first."""
+        """The tasks of each type; first a sample that is spread over all of them."""
         kinds: defaultdict[str, list[Task]] = defaultdict(list)
         for task in self.tasks:
             kinds[get_environment(self.env).task_name(task)].append(task)
@@ -329,21 +334,21 @@ class LessonPlan(RunPlan):
 
     @property
     def share(self) -> int:
-        """How many episodes of each type are to be won."""
+        """The number of episodes of each type that must be won."""
         return ceil(self.won / len(self.by_type))
 
     def jobs(self) -> list[Job]:
-        """All types by turns, so that what is there early is balanced, too."""
-        places = [
+        """The types alternate, so that an interrupted export is balanced, too."""
+        ranks = [
             (number, rank, kind)
             for rank, (kind, tasks) in enumerate(self.by_type.items())
             for number in range(self.share or len(tasks))
         ]
-        chosen = sorted(places)[: self.won or None]
+        chosen = sorted(ranks)[: self.won or None]
         return [self._episode(kind, number) for number, _, kind in chosen]
 
     def following(self, job: Job, episode: Episode) -> Job | None:
-        """Another episode of the type in the place of a lost one, but not for ever."""
+        """The next episode for the place of a lost one, up to TRIES in all."""
         if not self.won or episode.success or episode.is_error:
             return None
         kind = get_environment(self.env).task_name(job.task)
@@ -352,13 +357,13 @@ class LessonPlan(RunPlan):
         return self._episode(kind, number) if number < TRIES * self.share else None
 
     def lost(self, settled: Iterable[Episode]) -> Counter[str]:
-        """By type, how many places of its share stayed empty."""
+        """The number of missing episodes of each type's share."""
         kinds = {task["id"]: kind for kind, tasks in self.by_type.items() for task in tasks}
         return Counter(kinds[episode.task] for episode in settled if not episode.success)
 
     def _episode(self, kind: str, number: int) -> Job:
-        """A type's episode of that number: its tasks in turn, and again under another arm."""
+        """The episode of this number: the tasks in turn, each time under another arm."""
         tasks = self.by_type[kind]
-        again, place = divmod(number, len(tasks))
-        turn = number + again + [*self.by_type].index(kind)
-        return Job(self.labels[turn % len(self.labels)], tasks[place], again + 1)
+        repeats, position = divmod(number, len(tasks))
+        turn = number + repeats + [*self.by_type].index(kind)
+        return Job(self.labels[turn % len(self.labels)], tasks[position], repeats + 1)

@@ -1,8 +1,8 @@
-"""``rpms learn``: from episodes to a frozen snapshot, on the evaluation runner.
+"""``rpms learn``: learns a memory from episodes and writes it as a snapshot.
 
-The paper gathers experience under Rules-only on seen tasks, each round an ordinary run. Episodes
-of another condition, of a guarded agent or of the tasks that are to be judged make another memory:
-that takes a word from the user, and the word stays in the snapshot's header.
+The paper collects experience under Rules-only on seen tasks, each round an ordinary run. Episodes
+of another condition, of a guarded agent or of test tasks need the user's permission with a reason,
+which is kept in the snapshot's header.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.records.conditions import find_label
 from rpms.evals.records.run_folder import MANIFEST, Run, read_records, read_run
-from rpms.evals.running.evaluate import USUAL, ExecutionOptions, play_plan
+from rpms.evals.running.evaluate import DEFAULT_EXECUTION, ExecutionOptions, play_plan
 from rpms.evals.running.learning_splits import is_learning_split, learning_splits
 from rpms.evals.running.plan import make_plan
 from rpms.memory_store import Header, read_header
@@ -44,13 +44,13 @@ from rpms.vocabulary.files import is_folder, refuse_special
 from rpms.vocabulary.output import print_wrapped, quantity
 from rpms.vocabulary.turn import EpisodeRecord
 
-# Greedy decoding repeats itself, so later rounds sample: that is where new experience comes from.
+# Greedy decoding repeats itself, so later rounds sample to get new experience.
 LATER_TEMPERATURE = 0.7
 RULES_ONLY = "B"
 
 
 def round_context(base: RunContext, number: int, condition: str = RULES_ONLY) -> RunContext:
-    """Rules-only unless another condition was asked for, with a seed of its own per round."""
+    """The settings of a round: Rules-only by default, with the round's seed."""
     temperature = base.temperature if number == 1 else max(base.temperature, LATER_TEMPERATURE)
     seed = base.seed + number - 1
     return base.under(condition).with_(temperature=temperature, seed=seed)
@@ -61,12 +61,12 @@ class Experience:
     """Episodes to learn from.
 
     Attributes:
-        records: the episodes themselves, those that ended in an error left out.
-        sources: where they come from, in words.
-        players: the models or policies that played them.
-        rounds: how often the tasks were played.
-        failed: the episodes that ended in an error, and with which.
-        damaged: how many lines of the runs could not be read.
+        records: the episodes without an error.
+        sources: descriptions of their runs.
+        players: the models or policies that acted in them.
+        rounds: the number of rounds over the tasks.
+        failed: the episodes that ended in an error, each with its error.
+        damaged: the number of lines that could not be read.
     """
 
     records: list[EpisodeRecord]
@@ -78,7 +78,7 @@ class Experience:
 
 
 def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
-    """Every run of a world, or of one split of it, in a folder or below it."""
+    """Every run of an environment, or of one of its splits, in a folder or below it."""
     files = sorted(folder.rglob(MANIFEST)) if is_folder(folder) else []
     if not files:
         raise RpmsError(
@@ -88,20 +88,20 @@ def find_runs(folder: Path, env: str, split: str = "") -> list[Run]:
     runs = [r for r in every if r.manifest.env == env and split in ("", r.manifest.split)]
     if not any(run.episodes for run in runs):
         worlds = ", ".join(sorted({run.manifest.env for run in every if run.episodes} - {env}))
-        hint = f"; for those of {worlds} say --env" if worlds else ""
+        hint = f"; it has episodes of {worlds}: give --env" if worlds else ""
         raise RpmsError(f"{folder} holds no episodes of {f'{env} {split}'.rstrip()}{hint}")
     return runs
 
 
 def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Experience:
-    """What runs of one world have to teach; ``allowed`` says why it need not be Rules-only."""
+    """The experience of runs of one environment; ``allowed`` is the reason for other conditions."""
     records: list[EpisodeRecord] = []
     failed: list[str] = []
-    # By what runs must share to be rounds of one thing: episodes learned from, and planned.
+    # Runs of the same origin are rounds: for each the numbers of learned and planned episodes.
     rounds: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     players: set[str] = set()
     for run in runs:
-        for label in _chosen(run, condition):
+        for label in _labels(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
             if (player := _player(run, label)) != run.model(label):
                 departures.append("played by code, not by a model")
@@ -120,26 +120,26 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             players.add(player)
     if not records:
         raise RpmsError(
-            f"nothing to learn from in {', '.join(str(run.folder) for run in runs)}"
-            + (f": the first error was {failed[0]}" if failed else "")
+            f"no episode to learn from in {', '.join(str(run.folder) for run in runs)}"
+            + (f"; the first error was {failed[0]}" if failed else "")
         )
     sources = [_source(origin, counts, allowed) for origin, counts in rounds.items()]
-    often, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
-    return Experience(records, sources, sorted(players), often, failed, damaged)
+    most_rounds, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
+    return Experience(records, sources, sorted(players), most_rounds, failed, damaged)
 
 
 def _player(run: Run, label: str) -> str:
-    """The model that chose the actions, or the code of the stage that did so in its place."""
+    """The model that chose the actions, or the custom stage that did so instead."""
     swapped = run.manifest.swapped.get(label, {})
     code = (code["path"] for stages, code in swapped.items() if "llm_call" in stages)
     return next(code, run.model(label))
 
 
 def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
-    """What sets episodes apart from the paper's learning phase; nothing for Rules-only."""
+    """The differences from the paper's learning phase; none for Rules-only on a learning split."""
     if not is_learning_split(env, split):
-        judges = split in get_environment(env).judging
-        yield "a split that judges" if judges else "not a learning split"
+        is_test = split in get_environment(env).judging
+        yield "a test split" if is_test else "not a learning split"
     if not context.get("rules"):
         yield "without rules"
     if context.get("memory"):
@@ -149,20 +149,20 @@ def unusual(env: str, split: str, context: Mapping[str, Any]) -> Iterator[str]:
 
 
 def check_usual(env: str, split: str, context: Mapping[str, Any], allowed: str) -> None:
-    """Refuse to play what would not be learned from."""
+    """Raise an error before episodes are run that could not be learned from."""
     if not allowed and (departures := list(unusual(env, split, context))):
         raise RpmsError(_refusal(env, f"{env} {split}", departures))
 
 
-def _refusal(env: str, what: str, departures: Sequence[str]) -> str:
+def _refusal(env: str, subject: str, departures: Sequence[str]) -> str:
     return (
-        f"{what}: {', '.join(departures)}. Memory is learned under Rules-only (condition B, no "
-        f"guard) on a split that does not judge ({', '.join(learning_splits(env))}); choose with "
-        '--condition and --split, or say --allow "why", which is kept in the memory\'s header'
+        f"{subject}: {', '.join(departures)}. Memory is learned under Rules-only (condition B, no "
+        f"guard) on a learning split ({', '.join(learning_splits(env))}); choose with --condition "
+        'and --split, or give --allow "REASON", which is kept in the memory\'s header'
     )
 
 
-def _chosen(run: Run, condition: str) -> list[str]:
+def _labels(run: Run, condition: str) -> list[str]:
     if not condition:
         return run.conditions
     condition = find_label(condition, run.conditions)
@@ -174,10 +174,10 @@ def _chosen(run: Run, condition: str) -> list[str]:
 
 
 def _origin(run: Run, label: str) -> tuple[str, ...]:
-    """Another manual than the one shipped makes another memory."""
+    """The model, split, tasks, condition and commit of an arm; another manual is named."""
     manifest, context = run.manifest, run.settings(label)
-    own = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
-    rules = "".join(f" {word} {value}" for word, value in own.items() if value)
+    changes = {"rules": context.get("rules_dir"), "without": context.get("without_rules")}
+    rules = "".join(f" {word} {value}" for word, value in changes.items() if value)
     where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
     condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
     return _player(run, label), where, tasks, condition, commit
@@ -185,8 +185,7 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:
     model, where, tasks, condition, commit, *departures = origin
-    often = f"{len(rounds)} round{'s' if len(rounds) > 1 else ''}"
-    parts = [model, where, tasks, f"{often} of {condition}"]
+    parts = [model, where, tasks, f"{quantity(len(rounds), 'round')} of {condition}"]
     learned, planned = map(sum, zip(*rounds, strict=True))
     if learned < planned:
         parts.append(f"{learned} of {planned} episodes")
@@ -195,8 +194,8 @@ def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: s
     return ", ".join([*parts, commit])
 
 
-NAMED = 5
-"""How many failed episodes are named; the run folder has them all."""
+LISTED = 5
+"""The maximal number of failed episodes that are printed."""
 
 
 def learn(
@@ -213,33 +212,33 @@ def learn(
     condition: str = "",
     allow: str = "",
     without_manual: bool = False,
-    execution: ExecutionOptions = USUAL,
+    execution: ExecutionOptions = DEFAULT_EXECUTION,
     show: bool = True,
 ) -> Header:
-    """Learn a memory and freeze it; called again, go on where it stopped.
+    """Learn a memory and write it; called again, it resumes.
 
     Args:
-        out: the file to write.
-        env: the world.
-        split: its tasks; the world's learning split by default.
-        context: who plays and who writes: the models, their decoding, the rules.
-        method: whose memory it becomes.
-        rounds: how often the tasks are played.
-        limit: how many of them; 0 for all.
-        from_runs: learn from these recorded runs instead of playing.
-        runs: where the episodes are kept; beside ``out`` by default.
-        condition: what to play under, or to take from runs; Rules-only by default.
-        allow: why anything but Rules-only on a learning split may be learned from.
-        without_manual: learn from what happened alone: no rule explains it.
-        execution: processes and the like.
-        show: say how it goes.
+        out: the memory file to write.
+        env: the environment.
+        split: the split; by default the environment's learning split.
+        context: the model, its decoding and the rules.
+        method: the memory method.
+        rounds: the number of rounds over the tasks.
+        limit: the number of tasks; 0 for all.
+        from_runs: learn from the runs in this folder instead of running episodes.
+        runs: the folder of the runs; by default beside ``out``.
+        condition: the condition to run, or to take from runs; by default Rules-only.
+        allow: the reason to learn from other conditions or test splits.
+        without_manual: extract memories without consulting the rule manual.
+        execution: worker processes, concurrency and budget.
+        show: print progress.
     """
     if not fspath(out):
-        raise RpmsError("no memory file given; say where the memory is to be written")
-    target, base, scribe = Path(out), context or RunContext(), find_method(method)
+        raise RpmsError("no memory file given; give the file to write as out")
+    target, base, memory_method = Path(out), context or RunContext(), find_method(method)
     refuse_special(target)
-    _check_writer(scribe, env, base)
-    # A mistake in it is told before anything is played.
+    _check_writer(memory_method, env, base)
+    # A mistake in the manual is reported before the first episode.
     manual = (
         load_manual(env, syntax_only=True)
         if without_manual
@@ -247,18 +246,18 @@ def learn(
     )
     if from_runs:
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
-        _write([target], scribe, env, base, experience, manual, show)
-        if failed := _name_failed(experience):
-            ended = f"{quantity(failed, 'episode')} that ended in an error"
-            print_wrapped(f"rpms: left out: {ended}", file=sys.stderr)
+        _write([target], memory_method, env, base, experience, manual, show)
+        if failed := _print_failed(experience):
+            episodes = f"{quantity(failed, 'episode')} that ended in an error"
+            print_wrapped(f"rpms: left out: {episodes}", file=sys.stderr)
         return read_header(target)
     if rounds < 1:
         raise RpmsError("--rounds must be at least 1")
     split = split or get_environment(env).learning_split
-    base.under(condition or RULES_ONLY)  # refused as it was typed
+    base.under(condition or RULES_ONLY)  # an error quotes the condition as typed
     label = condition_name(condition or RULES_ONLY)
     check_usual(env, split, round_context(base, 1, label).plain, allow)
-    # Every round is a run folder of its own: what is finished there is not played again.
+    # Every round has its own run folder, so that finished episodes are not run again.
     folders: list[Path] = []
     for number in range(1, rounds + 1):
         contexts = {label: round_context(base, number, label)}
@@ -266,26 +265,26 @@ def learn(
         folders.append(Path(runs or f"{fspath(out)}.runs") / f"round{number}")
         play_plan(plan, str(folders[-1]), execution, show=show, strict=False)
         experience = gather([read_run(folder) for folder in folders], allowed=allow)
-        # After each of several rounds a snapshot of all so far; other methods learn once, at the
-        # end. The output itself is only ever replaced by a whole one.
-        each = rounds > 1 and scribe.name == OUR_METHOD
+        # The default method writes a snapshot after each of several rounds; other methods learn
+        # once, at the end.
+        each = rounds > 1 and memory_method.name == OUR_METHOD
         targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
         targets += [target] if number == rounds else []
-        _write(targets, scribe, env, base, experience, manual, show)
-    if failed := _name_failed(experience):
+        _write(targets, memory_method, env, base, experience, manual, show)
+    if failed := _print_failed(experience):
         raise RpmsError(
-            f"{quantity(failed, 'episode')} ended in an error; what the others taught is kept. Run "
-            "the same command again to play them again"
+            f"{quantity(failed, 'episode')} ended in an error; the memory is learned from the "
+            "others. Run the same command again to repeat them"
         )
     return read_header(target)
 
 
 def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
-    """No episode is played for a memory that nobody could write."""
+    """Raise an error before the first episode if the memory could not be written."""
     if not method.learns:
         raise RpmsError(
-            f"memory method '{method.name}' learns nothing beforehand: it goes by earlier trials "
-            "of the same task"
+            f"memory method '{method.name}' has no memory file: it learns from earlier trials of "
+            "the same task; use it with 'rpms eval --trials'"
         )
     if method.needs_model:
         Writer(env, base, method.name)
@@ -311,12 +310,13 @@ def _write(
     if learned.unread:
         parts = quantity(learned.unread, "part")
         print_wrapped(
-            f"rpms: left out: {parts} of {writer}'s replies, of no readable form", file=sys.stderr
+            f"rpms: left out: {parts} of {writer}'s replies that could not be read",
+            file=sys.stderr,
         )
 
 
 def _credit(method: MemoryMethod, writer: str) -> str:
-    """What of another method a memory is and who put it into words; cards and headers tell it."""
+    """The method and the writer of a memory, for headers and cards; empty for the default."""
     if method.name == OUR_METHOD:
         return ""
     return f"; {method.title or method.name}, {f'written by {writer}' if writer else 'by rule'}"
@@ -325,7 +325,7 @@ def _credit(method: MemoryMethod, writer: str) -> str:
 async def _learn(
     method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual
 ) -> tuple[Learned, str]:
-    """What was learned, and the model that wrote it, if any did."""
+    """The learned memory, and the model that wrote it; empty for none."""
     rules = {"manual": manual} if takes_manual(method.learn) else {}
     if not can_write(base.model):
         return await method.learn(experience.records, None, **rules), ""
@@ -335,11 +335,11 @@ async def _learn(
     return learned, base.model if writer.replies else ""
 
 
-def _name_failed(experience: Experience) -> int:
-    """How many episodes taught nothing because the model or the simulator broke down in them."""
+def _print_failed(experience: Experience) -> int:
+    """Print episodes that ended in an error, and return their number."""
     if experience.damaged:
         lines = quantity(experience.damaged, "damaged line")
         print_wrapped(f"rpms: left out: {lines} of runs", file=sys.stderr)
-    for failure in experience.failed[:NAMED]:
+    for failure in experience.failed[:LISTED]:
         print_wrapped(f"rpms: not learned from: {failure}", file=sys.stderr)
     return len(experience.failed)

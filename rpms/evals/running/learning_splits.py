@@ -1,7 +1,7 @@
-"""Which splits may be learned from: all but those that an environment declares as judging.
+"""The splits that memory, rules and weights may be learned from: all but test splits.
 
-A memory, a rule or a model's weights that come from the tasks they are judged by show nothing. What
-judges is one declaration per environment (``Environment.judging``) for all three of them.
+Results on tasks that were learned from prove nothing. Each environment declares its test splits
+once, in ``Environment.judging``.
 """
 
 from __future__ import annotations
@@ -9,28 +9,26 @@ from __future__ import annotations
 from rpms.envs import get_environment
 from rpms.vocabulary.errors import RpmsError
 
-NAMED_FOR_LEARNING = {"train", "seen"}
-"""An agent of one's own may name its splits: these parts of a name say that one is for learning."""
+LEARNING_WORDS = {"train", "seen"}
+"""A custom agent may name its splits; a name with one of these words is a learning split."""
 
 
 def is_learning_split(env: str, split: str) -> bool:
-    """Whether the tasks of a split may be learned from."""
     world = get_environment(env)
     if split in world.splits():
         return split not in world.judging
-    return bool(NAMED_FOR_LEARNING & {*split.split("_")})
+    return bool(LEARNING_WORDS & {*split.split("_")})
 
 
 def learning_splits(env: str) -> list[str]:
-    """The splits of an environment that may be learned from."""
     return [split for split in get_environment(env).splits() if is_learning_split(env, split)]
 
 
 def refuse_judging(env: str, split: str) -> None:
-    """Refuse to train on a split that judges, and name those that are for training."""
+    """Raise an error for a test split, which names the learning splits."""
     if not is_learning_split(env, split):
         problem = (
-            f"split '{split}' of {env} judges: nothing may be trained on its tasks"
+            f"split '{split}' of {env} is a test split, which must not be trained on"
             if split in get_environment(env).judging
             else f"{env} has no split '{split}'"
         )
@@ -38,6 +36,6 @@ def refuse_judging(env: str, split: str) -> None:
 
 
 def default_split(env: str) -> str:
-    """The split that an evaluation plays where none is named: the first that judges."""
+    """The default split of an evaluation: the first test split."""
     world = get_environment(env)
     return next(iter(world.judging), world.splits()[0])

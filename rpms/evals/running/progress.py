@@ -1,4 +1,4 @@
-"""How a run stands: counted as episodes finish, and shown as a bar or as lines of a log."""
+"""The progress of a run: counts of finished episodes, shown as a bar or as lines of a log."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ from rpms.vocabulary.turn import FailureMode
 
 
 @dataclass
-class Tally:
-    """Success so far of one condition; errors are kept apart from failures."""
+class ConditionTally:
+    """The results of one condition so far; errors are counted separately."""
 
     wins: int = 0
-    played: int = 0
+    decided: int = 0
     errors: int = 0
 
 
-class Ended(NamedTuple):
-    """How one episode ended."""
-
+class EpisodeEnd(NamedTuple):
     mode: FailureMode | None
     error: str
     place: ErrorPlace | None = None
@@ -49,14 +47,14 @@ class RunProgress:
     """Counts of a whole run.
 
     Attributes:
-        total: episodes of the complete run.
-        done: episodes that are finished, in this session or an earlier one.
-        spent_tokens: tokens of the model calls that this session made.
-        cost_usd: what they cost; None when no price is known.
-        cache_hits: replies that needed no call.
-        standings: by condition, in the order of the plan.
-        history: how this session's episodes ended, in order.
-        hopeless: the model errors that ended episodes since a call last worked.
+        total: the number of episodes of the complete run.
+        done: the number of finished episodes, of this and earlier sessions.
+        spent_tokens: the tokens of this session's model calls.
+        cost_usd: their cost; None without a price.
+        cache_hits: the number of replies from the cache.
+        tallies: results by condition, in the order of the plan.
+        history: the ends of this session's episodes, in order.
+        hopeless: the model errors that ended episodes since the last call that worked.
     """
 
     total: int
@@ -64,8 +62,8 @@ class RunProgress:
     spent_tokens: int = 0
     cost_usd: float | None = None
     cache_hits: int = 0
-    standings: dict[str, Tally] = field(default_factory=dict)
-    history: list[Ended] = field(default_factory=list)
+    tallies: dict[str, ConditionTally] = field(default_factory=dict)
+    history: list[EpisodeEnd] = field(default_factory=list)
     hopeless: list[str] = field(default_factory=list)
     _tokens: int = 0
 
@@ -77,10 +75,10 @@ class RunProgress:
         self.cache_hits += episode.cache_hits
         if episode.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + episode.cost_usd
-        self.history.append(Ended(episode.failure_mode, episode.error, episode.error_place))
+        self.history.append(EpisodeEnd(episode.failure_mode, episode.error, episode.error_place))
 
     def judge(self, episode: Episode, tokens: int) -> None:
-        """Note whether anything still works; ``tokens`` are of all calls, those in flight too."""
+        """Update ``hopeless``; ``tokens`` are those of all calls, also of episodes in flight."""
         if tokens > self._tokens or episode.failure_mode != "model_error":
             self.hopeless.clear()
         else:
@@ -89,97 +87,96 @@ class RunProgress:
 
     @property
     def expected_usd(self) -> float | None:
-        """What this session will have cost in the end, if the rest is like what was played."""
+        """The expected cost of this session, from the mean cost of its episodes so far."""
         if not self.cost_usd or self.done >= self.total:
             return None
         return self.cost_usd * (1 + (self.total - self.done) / len(self.history))
 
     def count(self, episode: Episode) -> None:
-        """Count a task as done, in this session or in an earlier one."""
+        """Count a finished task of this or an earlier session."""
         self.done += 1
-        standing = self.standings.setdefault(episode.condition, Tally())
+        tally = self.tallies.setdefault(episode.condition, ConditionTally())
         if episode.is_error:
-            standing.errors += 1
+            tally.errors += 1
         else:
-            standing.played += 1
-            standing.wins += episode.failure_mode is None
+            tally.decided += 1
+            tally.wins += episode.failure_mode is None
 
 
 Watch = Callable[[RunProgress], None]
 EVERY_S = 30.0
-"""How often a log gets a line while nobody watches a terminal."""
+"""Without a terminal, a line is printed at least this often."""
 SHARE = 0.1
-"""And after how much of the run."""
+"""A line is also printed after each such share of the run."""
 PLACES = 3
-"""So many places where episodes broke off are shown."""
+"""The maximal number of error places that are printed."""
 
 
 def print_error_places(progress: RunProgress) -> None:
-    """Each place where episodes broke off once, the most frequent first."""
-    places = [ended.place for ended in progress.history if ended.place]
-    known = {(place["file"], place["line"]): place for place in places}
-    often = Counter((place["file"], place["line"]) for place in places)
-    for where, count in often.most_common(PLACES):
-        print_error_place(known[where], f"{quantity(count, 'episode')} broke off")
-    if (more := len(known) - PLACES) > 0:
-        print_safe(f"rpms: and at {more} other places; the report has each", file=sys.stderr)
+    """Print each place at which episodes failed, the most frequent first."""
+    places = [end.place for end in progress.history if end.place]
+    by_line = {(place["file"], place["line"]): place for place in places}
+    counts = Counter((place["file"], place["line"]) for place in places)
+    for line, count in counts.most_common(PLACES):
+        print_error_place(by_line[line], f"{quantity(count, 'episode')} failed")
+    if (more := len(by_line) - PLACES) > 0:
+        print_safe(f"rpms: and at {more} other places, which the report lists", file=sys.stderr)
 
 
 class RunBar(Progress):
-    """A bar, and below it, on as many lines as that takes, what many arms have no room beside."""
+    """A progress bar with the results of all arms on the lines below it."""
 
     below = "starting"
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar first."""
         yield from super().get_renderables()
         yield Text(self.below)
 
 
 @contextmanager
 def show_bar(console: Console, progress: RunProgress) -> Iterator[Watch]:
-    """A bar, for a terminal."""
+    """A progress bar for a terminal."""
     times = TimeElapsedColumn(), TimeRemainingColumn(elapsed_when_finished=True)
     with RunBar(BarColumn(), MofNCompleteColumn(), *times, console=console) as bar:
         task = bar.add_task("", total=progress.total, completed=progress.done)
 
-        def watch(now: RunProgress) -> None:
-            bar.below = f"{standings(now)}; {spending(now)}"
-            bar.update(task, completed=now.done)
+        def watch(progress: RunProgress) -> None:
+            bar.below = f"{results_text(progress)}; {spending_text(progress)}"
+            bar.update(task, completed=progress.done)
 
         yield watch
 
 
 def print_lines(console: Console, progress: RunProgress) -> Watch:
-    """A line now and then, for a log."""
+    """Progress lines for a log."""
     last = (time.monotonic(), progress.done)
 
-    def watch(now: RunProgress) -> None:
+    def watch(progress: RunProgress) -> None:
         nonlocal last
-        when, done = last
-        much = now.done - done >= max(1, now.total * SHARE) and now.done < now.total
-        if much or time.monotonic() - when >= EVERY_S:
-            last = (time.monotonic(), now.done)
+        (moment, printed), done, total = last, progress.done, progress.total
+        due = done - printed >= max(1, total * SHARE) and done < total
+        if due or time.monotonic() - moment >= EVERY_S:
+            last = (time.monotonic(), done)
             console.print(
-                f"{now.done} of {now.total} episodes; {standings(now)}; {spending(now)}",
+                f"{done} of {total} episodes; {results_text(progress)}; {spending_text(progress)}",
                 soft_wrap=True,
             )
 
     return watch
 
 
-def standings(progress: RunProgress) -> str:
-    """Success so far per condition, errors apart."""
+def results_text(progress: RunProgress) -> str:
+    """``A 3/10, D 7/10 (1 error)``."""
     parts = []
-    for label, standing in progress.standings.items():
-        errors = f" ({quantity(standing.errors, 'error')})" if standing.errors else ""
-        if standing.played or standing.errors:
-            parts.append(f"{label} {standing.wins}/{standing.played}{errors}")
+    for label, tally in progress.tallies.items():
+        errors = f" ({quantity(tally.errors, 'error')})" if tally.errors else ""
+        if tally.decided or tally.errors:
+            parts.append(f"{label} {tally.wins}/{tally.decided}{errors}")
     return visible(", ".join(parts)) or "starting"  # rich's bar prints it itself
 
 
-def spending(progress: RunProgress) -> str:
-    """Tokens, cost where something is paid, and replies that cost nothing."""
+def spending_text(progress: RunProgress) -> str:
+    """Tokens, cost and replies from the cache."""
     text = f"{progress.spent_tokens:,} tokens"
     if progress.cost_usd:
         text += f", ${progress.cost_usd:.4f}"

@@ -1,4 +1,4 @@
-"""Running a whole plan: hands out jobs, writes what comes back, survives what dies."""
+"""Runs a plan: gives jobs to workers, writes their results, and replaces workers that die."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rpms.evals.running.manifest import (
     commit,
     make_manifest,
     merge_manifest,
-    now,
     relabelled,
+    timestamp,
 )
 from rpms.evals.running.plan import Job, RunPlan, remaining
-from rpms.evals.running.progress import RunProgress, Tally, Watch
+from rpms.evals.running.progress import ConditionTally, RunProgress, Watch
 from rpms.evals.running.workers import InlinePool, Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.context import RunContext
@@ -35,85 +35,84 @@ from rpms.vocabulary.limits import MOST_TIMES
 from rpms.vocabulary.output import quantity
 
 ATTEMPTS = 3
-"""How often an episode may lose its worker before it counts as an infrastructure error."""
+"""An episode that lost its worker this often counts as an infrastructure error."""
 ALONE_AFTER = 2
-"""From this many lost workers on an episode gets a worker to itself: it may be the culprit."""
+"""An episode that lost this many workers runs alone in a worker, because it may be the cause."""
 HOPELESS = 3
-"""At least this many episodes in a row with one and the same model error stop the run."""
+"""The least number of episodes in a row with the same model error that stop the run."""
 POLL_S = 0.25
 WAIT_S = 10.0
-"""So long an agent waits for another one that writes the same folder."""
+"""The time that a recorder waits for another process that writes the same folder."""
 _DIGIT = re.compile(r"\d")
 
-Played = tuple[Job, EpisodeResult]
+JobResult = tuple[Job, EpisodeResult]
 
 
 class Dispatcher:
     """Gives every job to a worker until each has a result."""
 
     def __init__(self, pool: Pool, capacity: int, jobs: Iterable[Job]) -> None:
-        """``capacity`` is how many episodes one worker plays at a time."""
+        """``capacity`` is the number of episodes that one worker runs at a time."""
         self._pool = pool
         self._capacity = capacity
         self._queue = deque(jobs)
-        self._held: dict[int, dict[JobKey, Job]] = {}
+        self._running: dict[int, dict[JobKey, Job]] = {}
         self._lost: Counter[JobKey] = Counter()
-        self._useless = 0
+        self._deaths = 0
 
-    def play(self, watch: Callable[[], None] = lambda: None) -> Iterator[Played]:
-        """Results as they come; ``watch`` is called a few times a second."""
+    def play(self, watch: Callable[[], None] = lambda: None) -> Iterator[JobResult]:
+        """Yield results as they come; ``watch`` is called a few times a second."""
         if not self._queue:
             return
-        self._held = {worker: {} for worker in self._pool.start()}
-        while self._queue or any(self._held.values()):
-            self._hand_out()
+        self._running = {worker: {} for worker in self._pool.start()}
+        while self._queue or any(self._running.values()):
+            self._submit_jobs()
             for event in self._pool.poll(POLL_S):
                 yield from self._handle(event)
             watch()
 
     def add(self, job: Job) -> None:
-        """One more job, which follows from a result."""
         self._queue.append(job)
 
-    def _hand_out(self) -> None:
-        """One job at a time to the least busy worker, so that all of them fill up evenly."""
+    def _submit_jobs(self) -> None:
+        """Give jobs one at a time to the least busy worker, so that all fill up evenly."""
         while self._queue:
             job = self._queue[0]
-            free = [w for w, held in self._held.items() if self._has_room(held, job)]
+            free = [w for w, jobs in self._running.items() if self._has_room(jobs, job)]
             if not free:
                 return
-            worker = min(free, key=lambda w: len(self._held[w]))
-            self._held[worker][job.key] = self._queue.popleft()
+            worker = min(free, key=lambda w: len(self._running[w]))
+            self._running[worker][job.key] = self._queue.popleft()
             self._pool.submit(worker, job)
 
-    def _has_room(self, held: dict[JobKey, Job], job: Job) -> bool:
+    def _has_room(self, jobs: dict[JobKey, Job], job: Job) -> bool:
         if self._is_suspect(job.key):
-            return not held
-        return len(held) < self._capacity and not any(map(self._is_suspect, held))
+            return not jobs
+        return len(jobs) < self._capacity and not any(map(self._is_suspect, jobs))
 
     def _is_suspect(self, key: JobKey) -> bool:
         return self._lost[key] >= ALONE_AFTER
 
-    def _handle(self, event: WorkerEvent) -> Iterator[Played]:
+    def _handle(self, event: WorkerEvent) -> Iterator[JobResult]:
         if event.result is None:
-            yield from self._bury(event)
+            yield from self._replace(event)
             return
-        self._useless = 0
-        if event.key in self._held[event.worker]:
-            yield self._held[event.worker].pop(event.key), event.result
+        self._deaths = 0
+        if event.key in self._running[event.worker]:
+            yield self._running[event.worker].pop(event.key), event.result
 
-    def _bury(self, event: WorkerEvent) -> Iterator[Played]:
-        """A worker died: its episodes are played again by others, but not for ever."""
-        orphans = self._held[event.worker]
-        self._held[event.worker] = {}
-        self._useless += 1
-        if self._useless > ATTEMPTS * len(self._held) + ATTEMPTS:
-            raise RpmsError(f"workers keep dying before they finish anything: {event.reason}")
+    def _replace(self, event: WorkerEvent) -> Iterator[JobResult]:
+        """Replace a worker that died; its episodes are run again, up to ATTEMPTS times."""
+        orphans = self._running[event.worker]
+        self._running[event.worker] = {}
+        self._deaths += 1
+        if self._deaths > ATTEMPTS * len(self._running) + ATTEMPTS:
+            raise RpmsError(f"workers keep dying before they finish an episode: {event.reason}")
         self._pool.replace(event.worker)
         for job in orphans.values():
             self._lost[job.key] += 1
             if self._lost[job.key] < ATTEMPTS:
-                # Suspects wait until the others are through: they need a worker for themselves.
+                # Suspects run last, because each needs a worker of its own.
                 self._queue.append(job)
             else:
                 reason = f"lost its worker {ATTEMPTS} times: {event.reason}"
@@ -121,13 +120,13 @@ class Dispatcher:
 
 
 class RunSession:
-    """One session on a run folder: opened, played as far as it gets, closed."""
+    """One session on a run folder, from opening to closing it."""
 
     def __init__(
         self, plan: RunPlan, folder: Path, *, keep_failed: bool = False, budget: Budget = NO_LIMIT,
         **informative: Any,
     ) -> None:  # fmt: skip
-        """Take the folder; arms that were played there with other settings are refused."""
+        """Open the folder; an error if it has results of an arm with other settings."""
         self.plan = plan
         for context in plan.conditions.values():
             budget.check(context.model, context.base_url)
@@ -141,36 +140,41 @@ class RunSession:
             raise
         self.jobs, settled = remaining(plan, finished, keep_failed)
         self.meter = Meter(budget, before)
-        standings = {label: Tally() for label in plan.conditions}
+        tallies = {label: ConditionTally() for label in plan.conditions}
         self.types_missing = types_missing(self._manifest)
-        self.progress = RunProgress(total=len(plan.jobs()), standings=standings)
+        self.progress = RunProgress(total=len(plan.jobs()), tallies=tallies)
         for episode in settled:
             self.progress.count(episode)
 
     def _open(self, fresh: Manifest) -> Mapping[JobKey, Episode]:
-        """Write the manifest; what is finished. An arm without results may have other code now."""
+        """Write the manifest and return the finished episodes.
+
+        An arm without results may have other code than in an earlier session.
+        """
         old, finished = self._writer.manifest(), self._finished()
-        played = {key.condition for key, episode in finished.items() if not episode.is_error}
-        anew = self.plan.conditions.keys() - played
+        begun = {key.condition for key, episode in finished.items() if not episode.is_error}
+        unstarted = self.plan.conditions.keys() - begun
         session = Session(started=fresh.created, commit=commit())
-        self._manifest = merge_manifest(self._writer.folder, old, fresh, anew) if old else fresh
+        self._manifest = (
+            merge_manifest(self._writer.folder, old, fresh, unstarted) if old else fresh
+        )
         self._manifest.sessions = [*(old.sessions if old else ()), session]
         self._writer.write_manifest(self._manifest)
         return finished
 
     def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
-        """Play what is left; the files are whole whenever this is interrupted."""
+        """Run the remaining jobs; the files stay consistent if this is interrupted."""
         dispatcher = Dispatcher(pool, capacity, self.jobs)
 
-        def look() -> None:
+        def check() -> None:
             watch(self.progress)
             if self.progress.done < self.progress.total:
                 self.meter.stop_if_spent()
 
         try:
-            look()
-            at_once = max(HOPELESS, capacity * pool.size)
-            for job, (line, steps) in dispatcher.play(look):
+            check()
+            in_flight = max(HOPELESS, capacity * pool.size)
+            for job, (line, steps) in dispatcher.play(check):
                 self._writer.append(line, steps)
                 if following := self.plan.following(job, line):
                     dispatcher.add(following)
@@ -180,14 +184,14 @@ class RunSession:
                     self.meter.add(Tokens(*spent, line.spent_output_tokens), line.cost_usd)
                 self.progress.judge(line, self.meter.session.tokens)
                 watch(self.progress)
-                stop_if_hopeless(self.progress, at_once)
-            self._manifest.finished = now()
+                stop_if_hopeless(self.progress, in_flight)
+            self._manifest.finished = timestamp()
         finally:
             pool.close()
-            self._note_spending()
+            self._record_spending()
 
-    def _note_spending(self) -> None:
-        """Episodes know their own calls; the session also those of episodes it cut short."""
+    def _record_spending(self) -> None:
+        """Write the session's cost, which includes the calls of interrupted episodes."""
         tokens, usd = self.meter.session
         priced = rates_for(self.plan.context.model, self.plan.context.base_url) is not None
         spent = Spending(tokens=tokens, usd=round(usd, 6) if priced else None)
@@ -195,32 +199,32 @@ class RunSession:
         self._writer.write_manifest(self._manifest)
 
     def finished(self) -> int:
-        """How many are done; an interrupt may come before they are counted."""
+        """The number of finished tasks, read from the file: an interrupt may precede the count."""
         return len(remaining(self.plan, self._finished(), keep_failed=True)[1])
 
     def _finished(self) -> Mapping[JobKey, Episode]:
-        """Whole lines only where another trial may follow."""
+        """The finished episodes, with their texts if another trial may follow."""
         return self._writer.finished(EpisodeLine if self.plan.trials > 1 else Episode)
 
     def close(self) -> None:
-        """Let the folder go."""
         self._writer.close()
 
 
 def check_recording(folder: Path, env: str) -> None:
-    """Refuse a folder into which no episodes of somebody's own agent can be written."""
+    """Raise an error if the episodes of a custom agent cannot be recorded in this folder."""
     with closing(RunWriter(folder, WAIT_S)) as writer:
         writer.try_out()
         manifest = writer.manifest()
-        others = sorted(file.name for file in folder.iterdir() if file.name[0] != ".")
-        if manifest is None and others:
-            named = ", ".join(others[:3]) + (", ..." if others[3:] else "")
-            raise RpmsError(f"{folder} holds other files ({named}); give a new or an empty folder")
+        files = sorted(file.name for file in folder.iterdir() if file.name[0] != ".")
+        if manifest is None and files:
+            names = ", ".join(files[:3]) + (", ..." if files[3:] else "")
+            raise RpmsError(f"{folder} holds other files ({names}); give a new or an empty folder")
         if manifest and not manifest.recorded:
             raise RpmsError(f"{folder} holds a run of 'rpms eval'; give another folder")
         if manifest and manifest.env != env:
-            held = f"{folder} holds episodes of {manifest.env}, not of {env}"
-            raise RpmsError(f"{held}; give another folder")
+            raise RpmsError(
+                f"{folder} holds episodes of {manifest.env}, not of {env}; give another folder"
+            )
 
 
 def join_run(
@@ -233,22 +237,23 @@ def join_run(
     name: str = "",
     rules: str = "",
 ) -> Job:
-    """Write an episode that nobody planned, as that ``repeat`` of its task or as one more.
+    """Add an episode of a custom agent to a run folder.
 
     Args:
-        folder: the run, which may be new.
-        task: what was played.
-        context: the settings it was played with.
-        ended: the episode.
-        repeat: which repeat of the task it is; 0 for the next.
-        name: what the arm is called. Other settings, rules or memories than those of the arm of
-            that name make an arm of its own, and its label says what differs (``arm_label``).
-        rules: the checksum of its manual, if that is not the one at hand.
+        folder: the run folder, which may be new.
+        task: the task.
+        context: the settings.
+        ended: the recorder of the finished episode.
+        repeat: the number of the repeat; 0 for the next.
+        name: the name of the arm. If its settings, rules or memory differ from those of the arm of
+            that name, it becomes an arm of its own, whose label lists the differences
+            (``arm_label``).
+        rules: the checksum of its manual, if that is not the current one.
     """
     with closing(RunWriter(folder, WAIT_S)) as writer:
         old, name = writer.manifest(), name or context.name
-        known = {planned.id: planned.index for planned in old.tasks} if old else {}
-        task = {**task, "index": known.get(task["id"], len(known))}
+        indices = {planned.id: planned.index for planned in old.tasks} if old else {}
+        task = {**task, "index": indices.get(task["id"], len(indices))}
         plan = RunPlan(task["env"], task["split"], [task], {name: context}, False)
         fresh = make_manifest(plan, recorded=True)
         fresh.hashes.rules_of = {name: rules or fresh.hashes.rules_of.get(name, fresh.hashes.rules)}
@@ -259,7 +264,7 @@ def join_run(
         if job.repeat > MOST_TIMES:
             raise RpmsError(
                 f"{folder} holds {MOST_TIMES} episodes of the task '{task['id']}'; give another "
-                "folder, or name the tasks"
+                "folder, or give the tasks names"
             )
         fresh.settings["repeats"] = job.repeat
         fresh = relabelled(fresh, name, label)
@@ -269,37 +274,37 @@ def join_run(
     return job
 
 
-def stop_if_hopeless(progress: RunProgress, at_once: int) -> None:
-    """A wrong key fails every call alike: say so before all episodes have.
+def stop_if_hopeless(progress: RunProgress, in_flight: int) -> None:
+    """Stop a run in which every call fails, for example because of a wrong key.
 
-    A few bad calls are no reason: nothing may have worked since before as many episodes ended as
-    are in flight at once, all of them for one and the same reason.
+    This takes as many episodes in a row with the same model error as are in flight at once, and no
+    call that worked in between.
     """
     errors = progress.hopeless
-    if len(errors) < min(at_once, progress.total) or progress.done >= progress.total:
+    if len(errors) < min(in_flight, progress.total) or progress.done >= progress.total:
         return
     if len(set(map(kind_of, errors))) == 1:
         raise RpmsError(
-            f"stopped: nothing works: {quantity(len(errors), 'episode')} in a row ended with the "
-            f"same model error: {errors[0]}; when that is mended, run the same command again"
+            f"stopped: no call works: {quantity(len(errors), 'episode')} in a row ended with the "
+            f"same model error: {errors[0]}; solve the problem and run the same command again"
         )
 
 
 def kind_of(error: str) -> str:
-    """An error without what differs from call to call: token counts, names of requests."""
+    """An error without the parts that differ between calls: token counts, names of requests."""
     head, dash, rest = error.partition(" - ")
     return head + dash + " ".join("#" if _DIGIT.search(word) else word for word in rest.split())
 
 
 def capacity_of(env: str, workers: int, concurrency: int) -> int:
-    """How many episodes each worker may have in flight."""
+    """The number of episodes that each worker may have in flight."""
     if workers < 0 or concurrency < 1:
-        raise RpmsError("--workers must not be negative, and --concurrency at least 1")
+        raise RpmsError("--workers must be at least 0, and --concurrency at least 1")
     share = ceil(concurrency / max(workers, 1))
     return min(share, get_environment(env).max_live or share)
 
 
 def local_pool(plan: RunPlan, workers: int, meter: Meter | None = None) -> Pool:
-    """Worker processes on this machine, or with 0 workers this process itself."""
+    """Worker processes on this machine; with 0 workers episodes run in this process."""
     settings = WorkerSettings.of(plan, meter)
     return ProcessPool(settings, workers) if workers else InlinePool(settings)

@@ -1,11 +1,10 @@
-"""Where episodes are played: processes on this machine, this very process, or a Ray cluster.
+"""Pools of workers that run episodes: local processes, this process, or a Ray cluster.
 
 A worker is an event loop with many episodes in flight. The simulators of a process share one
-thread, so more episodes per worker do not make the simulator faster; they fill the time in which
-a model is thinking. A pool only carries jobs to workers and events back. Which job goes where, what
-happens after a worker died, and every file is the dispatcher's business, so that all pools behave
-alike. On Ray a worker is an actor; one that is killed (by a node that goes away, by the memory
-monitor) is replaced, and its episodes are played again.
+thread, so more episodes per worker do not make the simulator faster; they use the time in which a
+model computes. A pool only carries jobs to workers and events back. The dispatcher assigns jobs,
+replaces dead workers and writes files, so that all pools behave alike. On Ray a worker is an actor;
+one that is killed (a lost node, the memory monitor) is replaced, and its episodes are run again.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact, visible
 
 SWITCH_S = 0.001
-"""The loop shares the interpreter with the simulator's thread; it should not wait long for it."""
+"""The interpreter's switch interval, short because the loop and the simulator's thread share it."""
 THREADS = 16
-"""For what may block: opening a client, the response cache, sending results."""
+"""Threads for blocking work: opening a client, the response cache, sending results."""
 DROP_S = 2.0
-"""How long dropped episodes may take to end; the parent waits a little longer for the process."""
+"""The time that cancelled episodes may take to end; the parent waits a little longer."""
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker must know besides its jobs: the plan, what calls cost, and the budget."""
+    """The plan, the prices and the meter that a worker needs besides its jobs."""
 
     plan: RunPlan
     rates: dict[str, Rates | None]
@@ -64,9 +63,9 @@ class WorkerSettings:
 
     @classmethod
     def of(cls, plan: RunPlan, meter: Meter | None = None) -> WorkerSettings:
-        """The plan without its tasks, which come with the jobs.
+        """The settings without the plan's tasks, which come with the jobs.
 
-        Prices go with it: another machine may have no list, or another one. A meter can only be
+        Prices are included because another machine may have another price list. A meter can only be
         shared with processes of this machine.
         """
         rates = {
@@ -77,41 +76,40 @@ class WorkerSettings:
 
 
 class EpisodeWorker:
-    """Plays jobs on the running event loop, all of an arm through one graph."""
+    """Runs jobs on the running event loop, with one graph for each arm."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        """Nothing heavy happens before the first job."""
         self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
         self._tasks: dict[tuple[str, str], Task] = {}
         self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
 
     async def play(self, job: Job) -> EpisodeResult:
-        """One episode, from its start to its line and its step log."""
+        """Run one episode."""
         task = job.task
         if not await asyncio.to_thread(Path(task["source"]).exists):
-            # Another machine keeps its games elsewhere; worlds without files resolve alike.
-            task = await asyncio.to_thread(_here, task)
+            # On another machine the game files may be in another folder.
+            task = await asyncio.to_thread(_local_task, task)
         self._tasks[task["split"], task["id"]] = task
         context = job.seeded(self._plan.conditions[job.condition])
         rates, meter, truth = self._rates[job.condition], self._meter, self._plan.truth
         try:
             graph = self._graph(job.condition, context)
-            taught, written = await self._lesson(job, context, rates)
-        except Exception as error:  # an arm that cannot be built is its own episodes' trouble
+            job, written = await self._learn_from_trial(job, context, rates)
+        except Exception as error:  # an arm that cannot be built fails its own episodes only
             return never_played(job, error, rates)
-        return await play_job(graph, taught, context, truth, rates, meter, written)
+        return await play_job(graph, job, context, truth, rates, meter, written)
 
-    async def _lesson(
+    async def _learn_from_trial(
         self, job: Job, context: RunContext, rates: Rates | None
     ) -> tuple[Job, Tokens]:
-        """What the memory makes of the trial before, for the one that begins; what it wrote cost.
+        """The job with the memory updated from the previous trial, and the tokens that this took.
 
-        ``cross_trial_memory`` counts what all trials of the task spent on texts.
+        ``cross_trial_memory`` counts the tokens of all trials of the task.
         """
         if job.before is None or not context.memory:
             return job, Tokens()
         if self._meter and self._meter.is_spent:
-            await asyncio.Event().wait()  # as an episode does; the run is being stopped
+            await asyncio.Event().wait()  # until the run is stopped, as in play_job
         cache, record = reply_cache(context, self._plan.cache), job.before.record()
         cross_trial_memory = await after_trial(
             job.task["env"], context, job.cross_trial_memory, record, cache
@@ -123,7 +121,7 @@ class EpisodeWorker:
         return job._replace(cross_trial_memory=cross_trial_memory), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
-        """The arm's graph; arms that swap nothing and keep replies alike share one."""
+        """The arm's graph; arms with the same stages and response cache share one."""
         paths = self._plan.nodes.get(label, {})
         cache = reply_cache(context, self._plan.cache)
         key = (cache, *(text for item in sorted(paths.items()) for text in item))
@@ -136,21 +134,21 @@ class EpisodeWorker:
         return self._tasks[state["split"], str(state["task"])]
 
 
-def _here(task: Task) -> Task:
+def _local_task(task: Task) -> Task:
     try:
         return find_task(task["env"], task["split"], task["id"])
-    except Exception:  # the episode itself will say what is wrong with its task
+    except Exception:  # the episode will report the error
         return task
 
 
 def serve(connection: Connection, settings: WorkerSettings) -> None:
-    """The main function of a worker process: jobs come in, results go out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    """The main function of a worker process: receives jobs and sends results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     sys.setswitchinterval(SWITCH_S)
     asyncio.run(_serve(connection, settings))
     live.close_all()
     sys.stdout.flush()
-    # Clients that still hold connections would complain that the loop they belong to is gone.
+    # A normal exit would print warnings of clients whose event loop is closed.
     os._exit(0)
 
 
@@ -160,7 +158,7 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
     worker = EpisodeWorker(settings)
     sending = threading.Lock()
     stopping = asyncio.Event()
-    playing: set[asyncio.Task[None]] = set()
+    running: set[asyncio.Task[None]] = set()
 
     def send(job: Job, result: EpisodeResult) -> None:
         with sending:
@@ -175,52 +173,52 @@ async def _serve(connection: Connection, settings: WorkerSettings) -> None:
             stopping.set()
             return
         task = loop.create_task(play(job))
-        playing.add(task)
+        running.add(task)
         task.add_done_callback(finished)
 
     def finished(task: asyncio.Task[None]) -> None:
-        playing.discard(task)
-        # A result that cannot be told is a worker that is lost.
+        running.discard(task)
+        # A worker that cannot send a result is lost.
         if not task.cancelled() and task.exception():
             print(visible(redact(f"rpms worker: {task.exception()!r}")), file=sys.stderr)
             os._exit(1)
 
-    def read() -> None:
+    def receive() -> None:
         while True:
             try:
                 job = connection.recv()
             except (EOFError, OSError):
-                os._exit(1)  # the parent is gone
+                os._exit(1)  # the parent has ended
             loop.call_soon_threadsafe(accept, job)
             if job is None:
                 return
 
-    threading.Thread(target=read, name="jobs", daemon=True).start()
+    threading.Thread(target=receive, name="jobs", daemon=True).start()
     await stopping.wait()
-    await drop(playing)
+    await drop(running)
 
 
-async def drop(playing: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel episodes, and wait for what they leave behind.
+async def drop(running: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel episodes, and wait for the tasks that they started.
 
-    Tracing runs tasks of its own while an episode is being cancelled; ended with the loop, each
-    would complain that it was still pending.
+    Tracing starts tasks while an episode is cancelled; asyncio would warn of each that is pending
+    when the loop ends.
     """
-    for task in list(playing):
+    for task in list(running):
         task.cancel()
-    until = asyncio.get_running_loop().time() + DROP_S
-    while others := asyncio.all_tasks() - {asyncio.current_task()}:
-        patience = until - asyncio.get_running_loop().time()
-        if patience <= 0:
+    deadline = asyncio.get_running_loop().time() + DROP_S
+    while pending := asyncio.all_tasks() - {asyncio.current_task()}:
+        seconds = deadline - asyncio.get_running_loop().time()
+        if seconds <= 0:
             return
-        await asyncio.wait(others, timeout=patience)
+        await asyncio.wait(pending, timeout=seconds)
 
 
 STOP_S = 5.0
 
 
 class WorkerEvent(NamedTuple):
-    """What a worker has to tell: a finished episode, or (with no result) its own death."""
+    """A finished episode, or without a result the death of the worker."""
 
     worker: int
     key: JobKey | None = None
@@ -229,62 +227,58 @@ class WorkerEvent(NamedTuple):
 
 
 class Pool(ABC):
-    """Workers that can play several episodes each."""
+    """Workers that can run several episodes each."""
 
     def __init__(self, settings: WorkerSettings, size: int) -> None:
-        """Remember what to start."""
         self.settings = settings
         self.size = size
 
     def start(self) -> Sequence[int]:
-        """Start all workers; their numbers."""
+        """Start all workers and return their numbers."""
         for number in range(self.size):
             self.replace(number)
         return range(self.size)
 
     @abstractmethod
     def submit(self, worker: int, job: Job) -> None:
-        """Hand a job to a worker; a dead worker is reported by ``poll``, not here."""
+        """Send a job to a worker; ``poll`` reports a dead worker."""
 
     @abstractmethod
     def poll(self, timeout: float) -> list[WorkerEvent]:
-        """Wait for events, at most this many seconds."""
+        """Wait for events, at most ``timeout`` seconds."""
 
     @abstractmethod
     def replace(self, worker: int) -> None:
-        """Start a worker under this number, perhaps in place of one that died."""
+        """Start a worker under this number."""
 
     @abstractmethod
     def close(self) -> None:
-        """End every worker now, with whatever it is doing."""
+        """End every worker at once."""
 
 
 class ProcessPool(Pool):
-    """Worker processes on this machine; none outlives this one."""
+    """Worker processes on this machine, which end with this process."""
 
     def __init__(self, settings: WorkerSettings, size: int) -> None:
-        """Nothing is started yet."""
         super().__init__(settings, size)
-        # A fresh interpreter: forking would copy the locks of this process's threads.
+        # Forking would copy the locks of this process's threads.
         self._context = multiprocessing.get_context("spawn")
         self._workers: dict[int, tuple[BaseProcess, Connection]] = {}
 
     def submit(self, worker: int, job: Job) -> None:
-        """Send the job down the worker's pipe."""
-        with suppress(OSError):  # it died; the closed pipe is found by poll
+        with suppress(OSError):  # poll finds the closed pipe of a dead worker
             self._workers[worker][1].send(job)
 
     def poll(self, timeout: float) -> list[WorkerEvent]:
-        """Read whatever has arrived; a pipe that ends is a worker that died."""
         numbers = {id(connection): number for number, (_, connection) in self._workers.items()}
         ready = wait([connection for _, connection in self._workers.values()], timeout)
-        return [self._read(numbers[id(connection)]) for connection in ready]
+        return [self._receive(numbers[id(connection)]) for connection in ready]
 
-    def _read(self, worker: int) -> WorkerEvent:
+    def _receive(self, worker: int) -> WorkerEvent:
         process, connection = self._workers[worker]
         try:
             key, result = connection.recv()
-        except Exception:  # also half a result: whatever it is, this worker cannot go on
+        except Exception:  # a closed pipe or an incomplete result: the worker is lost
             del self._workers[worker]
             connection.close()
             process.kill()
@@ -295,7 +289,6 @@ class ProcessPool(Pool):
         return WorkerEvent(worker, key, result)
 
     def replace(self, worker: int) -> None:
-        """Start a worker process under this number."""
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
             target=serve, args=(theirs, self.settings), name=f"rpms-worker-{worker}", daemon=True
@@ -305,7 +298,7 @@ class ProcessPool(Pool):
         self._workers[worker] = (process, ours)
 
     def close(self) -> None:
-        """Ask every worker to stop, and end those that do not."""
+        """Ask every worker to stop, and kill those that do not."""
         for _, connection in self._workers.values():
             with suppress(OSError):
                 connection.send(None)
@@ -319,10 +312,10 @@ class ProcessPool(Pool):
 
 
 @cache
-def _own_loop() -> asyncio.AbstractEventLoop:
-    """One loop for all runs in this process: a model's client keeps connections that belong to it.
+def _shared_loop() -> asyncio.AbstractEventLoop:
+    """One event loop for all runs in this process, because a client's connections belong to it.
 
-    Closed with the first run, it would cost the next one its first call.
+    If the first run closed it, the first call of the next run would fail.
     """
     loop = asyncio.new_event_loop()
     atexit.register(loop.close)
@@ -333,49 +326,46 @@ class InlinePool(Pool):
     """Episodes in this process, for debugging: breakpoints and profilers see everything."""
 
     def __init__(self, settings: WorkerSettings) -> None:
-        """The loop only runs while the pool is polled."""
         super().__init__(settings, 1)
-        self._loop = _own_loop()
-        self._player = EpisodeWorker(settings)
-        self._playing: dict[asyncio.Task[EpisodeResult], JobKey] = {}
+        self._loop = _shared_loop()
+        self._worker = EpisodeWorker(settings)
+        self._running: dict[asyncio.Task[EpisodeResult], JobKey] = {}
 
     def submit(self, worker: int, job: Job) -> None:
-        """Begin the episode at the next poll."""
-        self._playing[self._loop.create_task(self._player.play(job))] = job.key
+        self._running[self._loop.create_task(self._worker.play(job))] = job.key
 
     def poll(self, timeout: float) -> list[WorkerEvent]:
-        """Play on until an episode ends or the time is over."""
-        if not self._playing:
+        """Run the loop until an episode ends or the time is over."""
+        if not self._running:
             return []
         done, _ = self._loop.run_until_complete(
-            asyncio.wait(self._playing, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            asyncio.wait(self._running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         )
-        return [WorkerEvent(0, self._playing.pop(task), task.result()) for task in done]
+        return [WorkerEvent(0, self._running.pop(task), task.result()) for task in done]
 
     def replace(self, worker: int) -> None:
-        """This process does not die and go on."""
+        """There is nothing to replace: the worker is this process."""
 
     def close(self) -> None:
-        """Drop what is in flight."""
-        self._loop.run_until_complete(drop(self._playing))
+        self._loop.run_until_complete(drop(self._running))
 
 
 READY_S = 180.0
-"""How long the cluster may take to start the first worker."""
-KNOCK_S = 5.0
+"""The time that the cluster may take to start the first worker."""
+CONNECT_S = 5.0
 LOCAL = "local"
 
 
 class RayWorker(EpisodeWorker):
-    """What an actor runs: the same worker that a worker process has."""
+    """The worker of an actor, the same as in a worker process."""
 
     async def pid(self) -> int:
-        """Answers as soon as the worker is up."""
+        """The process id; the answer shows that the worker is up."""
         return os.getpid()
 
 
 class RayPool(Pool):
-    """Actors on a Ray cluster; those that die are replaced under the same number."""
+    """Actors on a Ray cluster."""
 
     def __init__(self, plan: RunPlan, size: int, address: str) -> None:
         """Connect to the cluster at ``address``; ``local`` starts one on this machine."""
@@ -386,7 +376,7 @@ class RayPool(Pool):
         self._pending: dict[Any, tuple[int, JobKey]] = {}
 
     def start(self) -> Sequence[int]:
-        """Start the actors; those the cluster has no room for are left out."""
+        """Start as many actors as the cluster has room for."""
         super().start()
         refs = {actor.pid.remote(): number for number, actor in self._actors.items()}
         ready, _ = self._ray.wait(list(refs), num_returns=1, timeout=READY_S)
@@ -400,11 +390,10 @@ class RayPool(Pool):
         return sorted(up)
 
     def submit(self, worker: int, job: Job) -> None:
-        """Ask the actor; its answer is waited for in ``poll``."""
         self._pending[self._actors[worker].play.remote(job)] = (worker, job.key)
 
     def poll(self, timeout: float) -> list[WorkerEvent]:
-        """Collect answers; an actor that cannot answer any more is reported once."""
+        """Collect results; a dead actor is reported once."""
         if not self._pending:
             return []
         ready, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=timeout)
@@ -415,17 +404,15 @@ class RayPool(Pool):
                 events.append(WorkerEvent(worker, key, self._ray.get(ref)))
             except self._ray.exceptions.RayError as error:
                 self._pending = {r: at for r, at in self._pending.items() if at[0] != worker}
-                with suppress(Exception):  # it may be half alive
+                with suppress(Exception):  # it may be dead already
                     self._ray.kill(self._actors.pop(worker))
-                events.append(WorkerEvent(worker, reason=f"Ray worker died: {_first(error)}"))
+                events.append(WorkerEvent(worker, reason=f"Ray worker died: {_first_line(error)}"))
         return events
 
     def replace(self, worker: int) -> None:
-        """A new actor under this number."""
         self._actors[worker] = self._actor.remote(self.settings)
 
     def close(self) -> None:
-        """End the actors and leave the cluster."""
         for actor in self._actors.values():
             with suppress(Exception):
                 self._ray.kill(actor)
@@ -438,7 +425,7 @@ def _connect(address: str, workers: int) -> Any:
         ray: Any = import_module("ray")
     except ImportError as error:
         raise RpmsError("Ray is not installed: pip install 'rpms[ray]'") from error
-    _knock(address)
+    _try_connection(address)
     options: dict[str, Any] = {
         "logging_level": "ERROR",
         "log_to_driver": False,
@@ -450,21 +437,23 @@ def _connect(address: str, workers: int) -> Any:
     try:
         ray.init(address, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise RpmsError(f"cannot reach a Ray cluster at '{address}': {_first(error)}") from error
+        raise RpmsError(
+            f"cannot connect to a Ray cluster at '{address}': {_first_line(error)}"
+        ) from error
     return ray
 
 
-def _knock(address: str) -> None:
-    """Ray itself tries for more than a minute before it says that nobody answers."""
+def _try_connection(address: str) -> None:
+    """Raise an error early: Ray itself tries for more than a minute."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdigit()) or "/" in host:
         return  # 'auto', 'local' or an address with a scheme
     try:
-        socket.create_connection((host, int(port)), timeout=KNOCK_S).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
     except OSError as error:
         raise RpmsError(f"no Ray cluster answers at '{address}': {error.strerror}") from error
 
 
-def _first(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip()
     return text.splitlines()[0] if text else type(error).__name__
