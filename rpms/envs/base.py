@@ -444,10 +444,10 @@ class Environment(ABC):
         """The true state in a few words, for logs and viewers; empty if the world has no check."""
         return {}
 
-    def true_belief(self, facts: Any, named: Collection[str] = ()) -> Belief | None:
+    def true_belief(self, facts: Any, places: Collection[str] = ()) -> Belief | None:
         """The belief that the true state implies, for auditing rules; None if it is unavailable.
 
-        A belief has each thing in one place; if it is in several, one of ``named`` is used.
+        A belief has each thing in one place; if it is in several, one of ``places`` is used.
         """
         return None
 

@@ -1,1 +1,1 @@
-"""Measuring the agent: runs of whole splits, what they teach, and what they say."""
+"""Evaluations: running plans, records of runs, and their analysis."""

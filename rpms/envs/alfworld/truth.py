@@ -48,13 +48,13 @@ def _by_predicate(facts: Iterable[Fact]) -> Rows:
     return rows
 
 
-def true_belief(facts: Iterable[Fact], named: Collection[str] = ()) -> Belief:
+def true_belief(facts: Iterable[Fact], places: Collection[str] = ()) -> Belief:
     """The complete belief about these facts.
 
     Official games keep the first place of a thing as a fact, so a thing may be in several places
-    at once. A belief has it in one of them: a ``named`` one, else one within reach.
+    at once. A belief has it in one of them: one of ``places``, else one within reach.
     """
-    return _complete_belief(_by_predicate(facts), named)
+    return _complete_belief(_by_predicate(facts), places)
 
 
 def _complete_belief(rows: Rows, preferred: Collection[str] = ()) -> Belief:

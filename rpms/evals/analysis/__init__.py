@@ -1,1 +1,1 @@
-"""What records say: figures, tables and reports."""
+"""The analysis of runs: statistics, tables and reports."""

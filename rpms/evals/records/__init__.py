@@ -1,1 +1,1 @@
-"""What a run folder holds."""
+"""The files of a run folder: their schema, reading and writing."""

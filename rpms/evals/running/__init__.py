@@ -1,1 +1,1 @@
-"""Plans and the runs made from them."""
+"""Runs plans: evaluation, learning and export."""

@@ -45,7 +45,7 @@ from rpms.vocabulary.turn import ERRORS
 
 @dataclass(frozen=True)
 class ExecutionOptions:
-    """How a run is executed; none of this changes the results.
+    """Options of the execution of a run, which do not change its results.
 
     Attributes:
         workers: worker processes; 0 runs in this process, None takes one per processor.

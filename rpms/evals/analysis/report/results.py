@@ -286,7 +286,7 @@ def win_test(repeats: int) -> tuple[str, list[str]]:
 
 
 def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cell:
-    """How many tasks the first of two sides won more often than the second."""
+    """The number of tasks that the first of two sides won more often than the second."""
     better = [first for first, second in sides if wins_of(first) > wins_of(second)]
     won = [episode for repeats in better for episode in repeats if episode.success]
     return linked(count(len(better)), won)
