@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
+from rpms.evals.analysis.report import read_report
 from rpms.vocabulary.context import CONDITIONS, condition_title
 from rpms.vocabulary.glossary import explanations, read_glossary
 from rpms.vocabulary.recall import RECALL_OUTCOMES
@@ -22,6 +25,18 @@ def test_a_term_is_explained_once_in_a_sentence() -> None:
     terms = [term.lower() for section in read_glossary().values() for term in section]
     assert len(terms) == len(set(terms)) == len(explanations())
     assert not [text for text in explanations().values() if not text.endswith((".", ".'"))]
+
+
+PLAIN = {"", "condition", "tasks", "first", "second"}
+
+
+@pytest.mark.engine
+def test_every_column_of_a_real_report_is_explained(real_run: Path) -> None:
+    report = read_report(real_run)
+    arms = {condition_title(name).lower() for name in report.run.conditions}
+    columns = {column.lower() for table in report.tables for column in table.columns}
+    assert len(columns) > 30
+    assert sorted(columns - arms - PLAIN - explanations().keys()) == []
 
 
 def test_conditions_outcomes_and_verdicts_are_explained() -> None:
