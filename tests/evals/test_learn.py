@@ -46,7 +46,7 @@ def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path)
     assert (
         len(experience.records) == 6
         and experience.rounds == 2
-        and experience.players == ["openai:m"]
+        and experience.agents == ["openai:m"]
     )
     assert experience.sources == [
         "openai:m, alfworld generated_seen, 3 tasks, 2 rounds of condition B, "
@@ -102,11 +102,11 @@ def test_the_header_names_the_code_that_played_in_the_place_of_a_model(tmp_path:
     with pytest.raises(RpmsError, match=r"played by code, not by a model.*--allow"):
         gather([run])
     experience = gather([run], allowed="mistakes made on purpose")
-    assert experience.players == [stage["path"]]
+    assert experience.agents == [stage["path"]]
     (source,) = experience.sources
     assert source.startswith(f"{stage['path']}, ") and "mistakes made on purpose" in source
     run.manifest.swapped["B"] = {"nodes scf": stage}  # another stage than the one that acts
-    assert gather([run]).players == [run.model("B")]
+    assert gather([run]).agents == [run.model("B")]
 
 
 def test_one_condition_can_be_taken_out_of_a_whole_evaluation(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
 
 
 def lesson_of(
-    episode: Episode, log: Mapping[str, Any], env: str, split: str, player: str
+    episode: Episode, log: Mapping[str, Any], env: str, split: str, agent: str
 ) -> Lesson:
     """A finished episode; replies that were rejected, retried or replaced are no targets.
 
@@ -97,11 +97,11 @@ def lesson_of(
     for step in log["steps"]:
         prompt = prompt_of(log, step)
         verdicts = {decision["verdict"] for decision in step.get("decisions", [])}
-        sound = bool(step["action"]) and (player == EXPERT or not step["failed"])
+        sound = bool(step["action"]) and (agent == EXPERT or not step["failed"])
         if prompt and step["reply"]:
             target = sound and verdicts <= {"accepted"}
             decisions.append(DecidedStep(step["step"], prompt, step["reply"], target))
-    return Lesson(_metadata(episode, env, split, player), decisions, episode.success)
+    return Lesson(_metadata(episode, env, split, agent), decisions, episode.success)
 
 
 def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
@@ -113,10 +113,10 @@ def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str
     return Lesson(_metadata(episode, env, split, EXPERT), decisions, won=True)
 
 
-def _metadata(episode: Episode, env: str, split: str, player: str) -> Document:
+def _metadata(episode: Episode, env: str, split: str, agent: str) -> Document:
     return {
         "env": env, "split": split, "task": episode.task, "condition": episode.condition,
-        "player": player,
+        "player": agent,
     }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Experience:
     Attributes:
         records: the episodes without an error.
         sources: descriptions of their runs.
-        players: the models or policies that acted in them.
+        agents: the models or policies that acted in them.
         rounds: the number of rounds over the tasks.
         failed: the episodes that ended in an error, each with its error.
         damaged: the number of lines that could not be read.
@@ -71,7 +71,7 @@ class Experience:
 
     records: list[EpisodeRecord]
     sources: list[str]
-    players: list[str]
+    agents: list[str]
     rounds: int
     failed: list[str] = field(default_factory=list)
     damaged: int = 0
@@ -99,11 +99,11 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     failed: list[str] = []
     # Runs of the same origin are rounds: for each the numbers of learned and planned episodes.
     rounds: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
-    players: set[str] = set()
+    agents: set[str] = set()
     for run in runs:
         for label in _labels(run, condition):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
-            if (player := _player(run, label)) != run.model(label):
+            if (agent := _agent_of(run, label)) != run.model(label):
                 departures.append("played by code, not by a model")
             if departures and not allowed:
                 where = f"{run.folder}, condition {label}"
@@ -117,7 +117,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
             ]
             origin = (*_origin(run, label), *departures)
             rounds[origin].append((len(learned), len(run.manifest.tasks)))
-            players.add(player)
+            agents.add(agent)
     if not records:
         raise RpmsError(
             f"no episode to learn from in {', '.join(str(run.folder) for run in runs)}"
@@ -125,10 +125,10 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
         )
     sources = [_source(origin, counts, allowed) for origin, counts in rounds.items()]
     most_rounds, damaged = max(map(len, rounds.values())), sum(len(run.damaged) for run in runs)
-    return Experience(records, sources, sorted(players), most_rounds, failed, damaged)
+    return Experience(records, sources, sorted(agents), most_rounds, failed, damaged)
 
 
-def _player(run: Run, label: str) -> str:
+def _agent_of(run: Run, label: str) -> str:
     """The model that chose the actions, or the custom stage that did so instead."""
     swapped = run.manifest.swapped.get(label, {})
     code = (code["path"] for stages, code in swapped.items() if "llm_call" in stages)
@@ -180,7 +180,7 @@ def _origin(run: Run, label: str) -> tuple[str, ...]:
     rules = "".join(f" {word} {value}" for word, value in changes.items() if value)
     where, tasks = f"{manifest.env} {manifest.split}", f"{len(manifest.tasks)} tasks"
     condition, commit = f"condition {label}{rules}", f"commit {manifest.commits}"
-    return _player(run, label), where, tasks, condition, commit
+    return _agent_of(run, label), where, tasks, condition, commit
 
 
 def _source(origin: Sequence[str], rounds: Sequence[tuple[int, int]], allowed: str) -> str:
@@ -299,7 +299,7 @@ def _write(
     learned, writer = asyncio.run(_learn(method, env, base, experience, manual))
     credit = _credit(method, writer)
     sources = [f"{source}{credit}" for source in experience.sources]
-    origin = Origin(sources, experience.players, experience.rounds, writer)
+    origin = Origin(sources, experience.agents, experience.rounds, writer)
     for target in targets:
         header = method.save(target, env, learned, origin)
         counts = ", ".join(f"{count} {name}" for name, count in header.counts.items())

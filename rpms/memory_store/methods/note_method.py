@@ -117,9 +117,9 @@ def _name(role: str, moment: GroundingContext) -> str:
     kinds = {OBJECT: goal["object"], NAMED_OBJECT: goal["object"], DESTINATION: goal["destination"]}
     any_of_a_kind = role.startswith("a ")
     if any_of_a_kind or thing in kinds:
-        player = fill_roles(moment, [role])[role]
-        if player not in ("", NO_NAME):
-            return player
+        name = fill_roles(moment, [role])[role]
+        if name not in ("", NO_NAME):
+            return name
     kind = kinds.get(thing) or thing.removeprefix("the ")
     return role if any_of_a_kind else f"the {kind}{role.removeprefix(thing)}"
 
