@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rpms.vocabulary.goal import GoalSpec as GoalSpec
     from rpms.vocabulary.goal import SubGoal as SubGoal
     from rpms.vocabulary.recall import Recall as Recall
+    from rpms.vocabulary.recall import drop as drop
     from rpms.vocabulary.recall import surviving as surviving
     from rpms.vocabulary.turn import Turn as Turn
 
@@ -94,7 +95,7 @@ _HOMES = {
     "rpms.vocabulary.calls": ("Call",),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),
     "rpms.vocabulary.goal": ("GoalSpec", "SubGoal"),
-    "rpms.vocabulary.recall": ("Recall", "surviving"),
+    "rpms.vocabulary.recall": ("Recall", "drop", "surviving"),
     "rpms.vocabulary.turn": ("Turn",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -13,7 +13,7 @@ def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
         needed = [name for name in recall["advice"]["needs"] if name.startswith("you to hold ")]
         if needed and not recall["dropped_by"] and not state["belief"]["holding"]:
             reason = f"the hand is empty, and it needs {needed[0]}"
-            recall = {**recall, "dropped_by": "scf", "reason": reason}
+            recall = rpms.drop(recall, "scf", reason)
         recalls.append(recall)
     return {"recalls": recalls}
 

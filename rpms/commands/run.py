@@ -150,7 +150,7 @@ def _print_step(console: Console, env: str, event: StepEvent) -> None:
 
 
 def _print_memories(console: Console, event: StepEvent) -> None:
-    """Print every candidate with its score and its outcome: used, warned or dropped, and why."""
+    """Print every candidate with its score and its outcome: shown, warned or dropped, and why."""
     from rpms.vocabulary.recall import NOTE
 
     for recall in event["recalls"]:
@@ -165,7 +165,7 @@ def _print_memories(console: Console, event: StepEvent) -> None:
         elif recall["warning"]:
             outcome = f"[yellow]warned{rule}: {escape(recall['warning'])}[/]"
         else:
-            outcome = "[green]used[/]"
+            outcome = "[green]shown[/]"
         console.print(f"     {text}\n       {outcome}")
     if truncated := event["truncated"]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in truncated.items())

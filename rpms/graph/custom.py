@@ -7,7 +7,7 @@ added after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
@@ -23,6 +23,8 @@ from typing_extensions import TypedDict
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.recall import RECALL_OUTCOMES
+from rpms.vocabulary.spelling import offer
 
 Node = Callable[..., Any] | Runnable[Any, Any]
 StageNodes = Mapping[str, Node | list[Node]]
@@ -86,7 +88,8 @@ class StageGraph:
             name = name or type(node).__name__
             if name in (*self.stages, *self.builder.nodes):
                 raise RpmsError(f"there is a node '{name}' already; give yours another name")
-        self.builder.add_node(name, _with_key_check(name, node, self.builder.channels), **options)
+        checked = _with_update_check(name, node, self.builder.channels)
+        self.builder.add_node(name, checked, **options)
         return name
 
 
@@ -125,32 +128,34 @@ def _by_stage(
     return nodes
 
 
-def _with_key_check(name: str, node: Node, keys: Collection[str]) -> Any:
-    """Wrap a custom node so that an update with a key unknown to the state is an error.
+def _with_update_check(name: str, node: Node, keys: Collection[str]) -> Any:
+    """Wrap a custom node so that an update that the state cannot hold is an error.
 
-    LangGraph would drop such keys silently. It reads a function's signature to find out which
+    LangGraph would drop unknown keys silently. It reads a function's signature to find out which
     arguments to pass, so the wrapper keeps the signature.
     """
     if isinstance(node, CompiledStateGraph):
         return node  # a subgraph may have other keys
     if isinstance(node, Runnable):
-        return node | RunnableLambda(partial(_check_keys, name, keys))
+        return node | RunnableLambda(partial(_check_update, name, keys))
     if iscoroutinefunction(node):
 
         @wraps(node)
-        async def acall(*args: Any, **kwargs: Any) -> Any:
-            return _check_keys(name, keys, await node(*args, **kwargs))
+        async def acall(state: Any, **kwargs: Any) -> Any:
+            return _check_update(name, keys, await node(state, **kwargs), state)
 
         return acall
 
     @wraps(node)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return _check_keys(name, keys, node(*args, **kwargs))
+    def call(state: Any, **kwargs: Any) -> Any:
+        return _check_update(name, keys, node(state, **kwargs), state)
 
     return call
 
 
-def _check_keys(node: str, keys: Collection[str], update: Any) -> Any:
+def _check_update(
+    node: str, keys: Collection[str], update: Any, state: Mapping[str, Any] | None = None
+) -> Any:
     changed = update.update if isinstance(update, Command) and not update.graph else update
     if not isinstance(changed, Mapping):
         return update
@@ -164,4 +169,24 @@ def _check_keys(node: str, keys: Collection[str], update: Any) -> Any:
             "stage 'llm_call' returned a reply without its action; read it with "
             "rpms.prompts.reply.read_action(reply, env, manual) and return it as 'action'"
         )
+    if recalls := changed.get("recalls"):
+        _check_outcomes(node, recalls)
+    if node != "goal_retrieval" and "recalls" in changed and state:
+        removed = len(state.get("recalls", [])) - len(changed["recalls"])
+        if removed > 0:
+            raise RpmsError(
+                f"stage '{node}' removed {removed} of the recalls; keep them in the list and mark "
+                "them with rpms.drop(recall, 'scf', reason), so that reports count them"
+            )
     return update
+
+
+def _check_outcomes(node: str, recalls: Sequence[Mapping[str, Any]]) -> None:
+    """An unknown outcome would be counted as shown, or as nothing."""
+    for recall in recalls:
+        if (outcome := recall["dropped_by"]) not in RECALL_OUTCOMES:
+            choices = [each for each in RECALL_OUTCOMES if each]
+            raise RpmsError(
+                f"stage '{node}' returned a recall with the unknown outcome '{outcome}'; "
+                f"{offer(outcome, choices)}"
+            )

@@ -15,7 +15,7 @@ from rpms.vocabulary.errors import RpmsError
 
 
 def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read goal, sub-goal, belief and history; return every candidate, best first."""
+    """Read goal, sub-goal, belief and history; return the candidates in the method's order."""
     context = settings_of(state)
     method = find_method(context.memory_method)
     cross_trial_memory = state.get("cross_trial_memory") or {}

@@ -166,7 +166,7 @@ class RunContext:
     )] = 0.6
     k: Annotated[int, Setting(
         "Memories per type", "memory",
-        "Recall at most this many memories of each type.",
+        "Show at most this many memories of each type.",
         ge=0, le=MOST_TASKS,
     )] = 3
     token_budget: Annotated[int, Setting(

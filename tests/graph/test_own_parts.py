@@ -259,3 +259,25 @@ def test_tokens_are_shown_as_they_come_and_the_prompt_has_messages() -> None:
     assert "".join(text for step, text in shown if step == 1) == "Action: open moon 1Action: look"
     assert len(shown) > 6
     assert isinstance(last[0], SystemMessage) and isinstance(last[-1], HumanMessage)
+
+
+def mark_unknown(state: EpisodeState) -> Any:
+    return {"recalls": [{**recall, "dropped_by": "mine"} for recall in state["recalls"]]}
+
+
+def remove(state: EpisodeState) -> Any:
+    return {"recalls": []}
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (mark_unknown, "unknown outcome 'mine'; .*scf"),
+        (remove, r"removed \d+ of the recalls; .* rpms.drop"),
+    ],
+)
+def test_a_custom_filter_marks_recalls_with_an_outcome_and_removes_none(
+    stage: Any, message: str
+) -> None:
+    with pytest.raises(RpmsError, match=message):
+        build_graph({"scf": stage}).invoke(TASK, context=RunContext(max_steps=2))

@@ -85,9 +85,7 @@ def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
     return [Message(role=role, content=texts[number]) for role, number in step.get("prompt", [])]
 
 
-def lesson_of(
-    episode: Episode, log: Mapping[str, Any], env: str, split: str, agent: str
-) -> Lesson:
+def lesson_of(episode: Episode, log: Mapping[str, Any], env: str, split: str, agent: str) -> Lesson:
     """A finished episode; replies that were rejected, retried or replaced are no targets.
 
     The expert's actions are targets even if the environment rejects them, because they follow the
