@@ -79,7 +79,7 @@ WRONG: dict[str, dict[str, str]] = {
     "learn --limit 1 --workers 0 --out out.jsonl": {
         "--env mars": "", "--split mars": "alfworld mars: not a learning split",
         "--model gpt": "", "--rounds 0": "", f"--rounds {HUGE}": "", "--limit -1": "",
-        "--method expel": "'sim' writes none", "--writer x": "--writer is gone: the model",
+        "--method expel": "'sim' writes none", "--writer x": "--writer is gone: the acting model",
         "--method reflexion": "has no memory file",
         "--method nobody": "unknown memory method 'nobody'", "--from-runs nowhere": "",
         "--condition F": "", "--rules nowhere": "is no folder", "--without-rule X-1": "",
