@@ -34,7 +34,8 @@ PLACES = 3
 """The printed places of a memory about where things were."""
 # The outcomes that the paper studies; duplicates and token budgets matter less here.
 BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
-WORDS = {"failure": "failed: ", "critical_failure": "fatal: ", "schema": "how to: "}
+WARNING = "a warning against: "
+WORDS = {"failure": WARNING, "critical_failure": WARNING, "schema": "how to: "}
 
 
 class Lines:
@@ -129,7 +130,7 @@ def _advice(recall: Recall) -> str:
     advice = recall["advice"]
     if advice["places"]:
         return f"where one was found: {'; '.join(advice['places'][:PLACES])}"
-    return WORDS.get(recall["entry"]["type"], "did: ") + " -> ".join(advice["printed"])
+    return WORDS.get(recall["entry"]["type"], "a success: ") + " -> ".join(advice["printed"])
 
 
 def _supports(recall: Recall, action: str) -> bool:

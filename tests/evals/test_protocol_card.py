@@ -85,7 +85,7 @@ def test_every_point_is_there(run: Run) -> None:
         "action list": "not shown", "system prompt": "ours", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm",
-        "recall": "grounded, 3 of a type, all types, 1200 tokens", "rules": "rrrrrrrr",
+        "recall": "grounded, at most 3 of each type, all types, 1200 tokens", "rules": "rrrrrrrr",
     }  # fmt: skip
     turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
     fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})

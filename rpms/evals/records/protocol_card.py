@@ -121,7 +121,7 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
 
 def _recall(context: Mapping[str, Any]) -> str:
     """The form and the limits of memories in the prompt."""
-    k = "all" if context["k"] >= MOST_TASKS else f"{context['k']} of a type"
+    k = "all" if context["k"] >= MOST_TASKS else f"at most {context['k']} of each type"
     tokens = context["memory_token_budget"] or context["token_budget"]
     limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
     types = "the paper's types" if context["prompt_style"] == "paper" else "all types"

@@ -181,7 +181,7 @@ def _name(table: Table, row: Sequence[Cell], column: int) -> str:
 
 
 def run_rules(run: Run) -> dict[str, str]:
-    """The text of every rule of any condition, by its id; a rule with several texts has them all.
+    """The text of every rule by its id; texts that differ between conditions are joined.
 
     The logs record which rules were shown, so rules that a condition leaves out are included.
     """

@@ -130,7 +130,7 @@ def _lacking(run: Run, arms: Sequence[str], second: str, part: str) -> list[str]
 
 IMPLIED = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
            "commit": "manual"}  # fmt: skip
-"""A difference in the key implies one in the value, which is no second change."""
+"""A change of the first always changes the second, so the second is not counted."""
 
 
 def _changes(run: Run, first: str, second: str) -> set[str]:
