@@ -97,14 +97,14 @@ def test_what_recorded_runs_taught_is_used_wherever_the_file_lies(
 
 
 @pytest.mark.engine
-def test_every_memorys_fate_is_shown_on_request(rpms: Rpms, tmp_path: Path) -> None:
+def test_the_outcome_of_every_memory_is_printed_on_request(rpms: Rpms, tmp_path: Path) -> None:
     outcomes = {
         ("mug 1", "look"): "scf: recorded while holding something",
         (
             "none",
             "go to fridge 1",
         ): "arbitration by O-ACT-001: 'go to fridge 1' is what find_object",
-        ("none", "open fridge 1"): "used",
+        ("none", "open fridge 1"): "shown",
         # Once it stands at another place of that kind, nobody knows whether both are at one spot.
         ("none", "open cabinet 1"): "warned by O-ACT-002: check first that you are at cabinet 1; ",
     }
