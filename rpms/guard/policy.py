@@ -83,7 +83,7 @@ def _base_veto(point: DecisionPoint, action: str) -> Veto | None:
             return Veto(violation.rule, violation.reason)
     if NO_EFFECT not in principles:
         return None
-    if action in point.refused:  # even a repeatable one: the environment does not know it
+    if action in point.rejected:  # even a repeatable one: the environment does not know it
         return Veto(NO_EFFECT, "it was rejected before, and nothing has changed since")
     if matched and matched[0].repeatable:
         return None

@@ -15,9 +15,8 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, manual_of, settings_of
 from rpms.rules import (
     Manual,
     can_work,
@@ -58,7 +57,7 @@ class Arbiter:
 def arbitration(state: EpisodeState) -> EpisodeState:
     """Read the candidates, belief and goal; return the candidates, conflicts dropped or warned."""
     context = settings_of(state)
-    manual = load_manual(state["env"], context.rules_dir, context.without_rules)
+    manual = manual_of(state)
     arbiter = Arbiter(
         DecisionPoint(
             manual,

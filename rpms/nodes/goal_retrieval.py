@@ -5,11 +5,10 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, settings_of, shown_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -25,9 +24,7 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'{method.name}'; pass on what after_trial returned for this method"
         )
     env = get_environment(state["env"])
-    manual = load_manual(
-        state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
-    )
+    manual = shown_manual(state)
     moment = GroundingContext(
         manual, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
         env.role_names(state["belief"]), _effective(state), env.steps_done,

@@ -7,19 +7,17 @@ memories stay in the list, with the reason.
 
 from __future__ import annotations
 
-from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.method import PrintedRules
 from rpms.memory_store.methods.registry import find_method
-from rpms.nodes.state import EpisodeState, knowledge_of, settings_of
-from rpms.prompts.blocks import knowledge_blocks, recap, tokens
-from rpms.vocabulary.context import RunContext
+from rpms.nodes.state import EpisodeState, knowledge_of, manual_of, settings_of
+from rpms.prompts.blocks import knowledge_blocks, memory_block, recap, tokens
 from rpms.vocabulary.recall import Recall, drop
 
 
 def memory_selection(state: EpisodeState) -> EpisodeState:
     """Read the candidates and the active rules; return the candidates, the surplus dropped."""
     context = settings_of(state)
-    rules = _printed_rules(state, context) if context.rules else None
+    rules = _printed_rules(state) if context.rules else None
     method = find_method(context.memory_method)
     return EpisodeState(
         recalls=within_token_budget(state, method.select(state["recalls"], context, rules))
@@ -35,17 +33,16 @@ def within_token_budget(state: EpisodeState, selected: list[Recall]) -> list[Rec
     limit, owner = (memory_only, "memory") if memory_only else (context.token_budget, "the blocks")
     # The recap of hidden turns replaces history, so it does not count against the budget.
     free = 0 if memory_only else tokens(["\n".join(recap(knowledge))])
-    blocks = knowledge_blocks(knowledge)
-    while shown and tokens([blocks.memory] if memory_only else blocks) - free > limit:
+    others = () if memory_only else knowledge_blocks(knowledge)._replace(memory="")
+    fixed = tokens(others) - free
+    while shown and fixed + tokens([memory_block(knowledge)]) > limit:
         number = shown.pop()
         recalls[number] = drop(
             recalls[number], "over token budget", f"{owner} may take {limit} tokens"
         )
-        blocks = knowledge_blocks(knowledge)
     return recalls
 
 
-def _printed_rules(state: EpisodeState, context: RunContext) -> PrintedRules:
+def _printed_rules(state: EpisodeState) -> PrintedRules:
     ids = {line["id"] for lines in state["rules"].values() for line in lines}
-    manual = load_manual(state["env"], context.rules_dir, context.without_rules)
-    return PrintedRules(manual, frozenset(ids))
+    return PrintedRules(manual_of(state), frozenset(ids))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, manual_of, settings_of
 from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.vocabulary.turn import rejected_since
 
@@ -12,7 +11,7 @@ from rpms.vocabulary.turn import rejected_since
 def rule_assembly(state: EpisodeState) -> EpisodeState:
     """Read goal, belief, the last turn and its decision; return the active rules."""
     context = settings_of(state)
-    manual = load_manual(state["env"], context.rules_dir, context.without_rules)
+    manual = manual_of(state)
     rejected = last_rejection(state, manual)
     rules = manual.active(state["goal"], state["belief"], rejected, context.rules_scope)
     return EpisodeState(rules=rules)

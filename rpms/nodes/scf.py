@@ -10,8 +10,7 @@ effect with rules off.
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, settings_of, shown_manual
 from rpms.rules import Manual, can_work, check_action
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.recall import Recall, drop
@@ -21,9 +20,7 @@ def scf(state: EpisodeState) -> EpisodeState:
     """Read the candidates and the belief; return the candidates, the unfit ones dropped."""
     context = settings_of(state)
     env, belief = get_environment(state["env"]), state["belief"]
-    manual = load_manual(
-        state["env"], context.rules_dir, context.without_rules, syntax_only=not context.rules
-    )
+    manual = shown_manual(state)
     recalls = []
     for recall in state["recalls"]:
         if not recall["dropped_by"]:

@@ -19,7 +19,7 @@ from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
 from rpms.prompts.blocks import Knowledge
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.manual import ActiveRules
+from rpms.rules.manual import ActiveRules, Manual
 from rpms.vocabulary.belief import Belief, fingerprint
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.error_place import ErrorPlace, place_of
@@ -198,7 +198,26 @@ GROWING = ("history", "decisions")
 
 def settings_of(state: Mapping[str, Any]) -> RunContext:
     """Return the settings of an episode; the defaults for a state without any."""
-    return _context(tuple((state.get("settings") or {}).items()))
+    plain = state.get("settings") or {}
+    try:
+        return _context(tuple(plain.items()))
+    except TypeError:  # an edited value that cannot be cached: the check names it
+        return settings(plain)
+
+
+def manual_of(state: EpisodeState) -> Manual:
+    """Return the manual of the run; the guard judges by it also in conditions without rules."""
+    context = settings_of(state)
+    return load_manual(state["env"], context.rules_dir, context.without_rules)
+
+
+def shown_manual(state: EpisodeState) -> Manual:
+    """Return what the condition may know of the manual: without rules, the syntax of commands."""
+    return (
+        manual_of(state)
+        if settings_of(state).rules
+        else load_manual(state["env"], syntax_only=True)
+    )
 
 
 def knowledge_of(state: EpisodeState) -> Knowledge:
@@ -221,12 +240,12 @@ def decision_point(state: EpisodeState) -> DecisionPoint:
     if not sub_goal["name"]:
         sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)
     return DecisionPoint(
-        manual=load_manual(state["env"], context.rules_dir, context.without_rules),
+        manual=manual_of(state),
         goal=state["goal"],
         sub_goal=sub_goal,
         belief=state["belief"],
         no_effect=state["ineffective"],
-        refused={turn["action"] for turn in rejected},
+        rejected={turn["action"] for turn in rejected},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
         # Guard policy always follows the procedure, so it checks answers as well.
         check_answers=context.check_answers or context.guard == "policy",

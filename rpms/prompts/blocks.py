@@ -67,13 +67,7 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
     env, context, goal = knowledge.env, knowledge.context, knowledge.goal
     if not context.has_blocks:
         return Blocks("", "", "", "", "", "")
-    shown = surviving(knowledge.recalls) if context.memory else []
     lines = [*env.describe_belief(knowledge.belief, goal), *recap(knowledge)]
-    method = find_method(context.memory_method)
-    fill = partial(render, env.prompts, form=context.memory_form)
-    memory = method.render(shown, fill) if shown else ""
-    if context.memory_control == "filler":
-        memory = filler(memory, _neutral())
     return Blocks(
         rules=_fixed_rules(env, knowledge.rules, goal["type"]) if context.rules else "",
         situation=_situation(env, knowledge.rules, last=False) if context.rules else "",
@@ -81,9 +75,18 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
             env.prompts, "goal.j2", goal=goal, sub_goal=knowledge.sub_goal, rules=context.rules
         ),
         state=render(env.prompts, "state.j2", state_lines=lines),
-        memory=memory,
+        memory=memory_block(knowledge),
         last_action=_situation(env, knowledge.rules, last=True) if context.rules else "",
     )
+
+
+def memory_block(knowledge: Knowledge) -> str:
+    """Return the block of the surviving memories; empty if there are none."""
+    context = knowledge.context
+    shown = surviving(knowledge.recalls) if context.memory else []
+    fill = partial(render, knowledge.env.prompts, form=context.memory_form)
+    memory = find_method(context.memory_method).render(shown, fill) if shown else ""
+    return filler(memory, _neutral()) if context.memory_control == "filler" else memory
 
 
 def recap(knowledge: Knowledge) -> list[str]:

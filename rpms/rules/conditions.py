@@ -28,9 +28,10 @@ class DecisionPoint(NamedTuple):
     """Everything that the judgement of an action may read.
 
     ``no_effect`` holds the actions since the belief last changed: they had no effect. Those of them
-    that the environment rejected are ``refused``. ``repeated_here`` holds the actions taken in this
-    same belief before: the path after them led back here. With ``check_answers`` an irreversible
-    answer is compared with the procedure's choice; without it only feasibility is judged.
+    that the environment rejected are ``rejected``. ``repeated_here`` holds the actions taken in
+    this same belief before: the path after them led back here. With ``check_answers`` an
+    irreversible answer is compared with the procedure's choice; without it only feasibility is
+    judged.
     """
 
     manual: Manual
@@ -39,7 +40,7 @@ class DecisionPoint(NamedTuple):
     belief: Belief
     no_effect: Sequence[str] = ()
     repeated_here: Collection[str] = ()
-    refused: Collection[str] = ()
+    rejected: Collection[str] = ()
     check_answers: bool = False
 
 

@@ -151,7 +151,7 @@ def test_judging_knows_what_the_world_refused_since_something_changed() -> None:
             [("take apple 1 from fridge 1", True), ("open fridge 1", True), ("look", False)]
         )
     ]
-    assert decision_point(now).refused == {"open fridge 1"}
+    assert decision_point(now).rejected == {"open fridge 1"}
 
 
 def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_changes() -> None:

@@ -143,7 +143,7 @@ def test_what_was_tried_in_vain_is_not_tried_again() -> None:
     assert veto(science(("wait",), visible=["stove"]), "wait") is None
     looked = science(("look in stove", "wait"), visible=["stove"])
     assert veto(looked, "look in stove") is None
-    against = veto(looked._replace(refused={"look in stove"}), "look in stove")
+    against = veto(looked._replace(rejected={"look in stove"}), "look in stove")
     assert against == ("U-FAIL-001", "it was rejected before, and nothing has changed since")
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 import pytest
 from pydantic import TypeAdapter
 
+from rpms.nodes.state import settings_of
 from rpms.vocabulary.context import CONDITIONS, RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 
@@ -123,3 +124,8 @@ def test_the_state_carries_it_as_plain_data() -> None:
     assert pickle.loads(pickle.dumps(context)) == context
     changed = context.with_(k=1)
     assert (changed.plain["k"], changed.model, context.k) == (1, "openai:m", 2)
+
+
+def test_an_edited_setting_of_a_wrong_type_is_named() -> None:
+    with pytest.raises(RpmsError, match=r"^k=\[3\] "):
+        settings_of({"settings": {**RunContext().plain, "k": [3]}})

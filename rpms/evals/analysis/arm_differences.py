@@ -19,7 +19,6 @@ OURS = "ours"
 SHOWN = 8
 # Code that a setting gives by import path: the manifest's name, and the name of the difference.
 CODE_SETTINGS = {"model": "model code", "memory method": "memory_method code"}
-CODE = (NODES, *CODE_SETTINGS.values())
 
 Swapped = Mapping[str, Mapping[str, str]]
 
