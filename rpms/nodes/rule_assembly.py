@@ -13,7 +13,9 @@ def rule_assembly(state: EpisodeState) -> EpisodeState:
     context = settings_of(state)
     manual = manual_of(state)
     rejected = last_rejection(state, manual)
-    rules = manual.active(state["goal"], state["belief"], rejected, context.rules_scope)
+    rules = manual.active(
+        state["goal"], state["belief"], rejected, context.rules_scope, state["sub_goal"]["name"]
+    )
     return EpisodeState(rules=rules)
 
 

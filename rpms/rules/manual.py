@@ -30,7 +30,7 @@ from rpms.vocabulary.naming import is_a
 RULES_FOLDER = Path(__file__).parent
 
 
-Scope = Literal["goal", "all"]
+Scope = Literal["sub_goal", "goal", "all"]
 LIKELIEST = 3
 """The first so many kinds of places are where a thing is "usually"."""
 
@@ -67,6 +67,18 @@ prefix; ``situation`` changes with the belief.
 """
 
 
+class Step(NamedTuple):
+    """What one step of a goal needs from the manual; by default everything.
+
+    Attributes:
+        actions: the actions that serve the step; empty means all.
+        during: what happens in it; sentences for other times are not printed.
+    """
+
+    actions: frozenset[str] = frozenset()
+    during: frozenset[str] = frozenset({"search", "rejection"})
+
+
 class Manual:
     """The tiers, and the queries that stages make on them."""
 
@@ -89,7 +101,7 @@ class Manual:
         self.environment = env
         self.extra = dict(extra or {})
         self.without = without
-        self._fixed: dict[tuple[str, ...], ActiveRules] = {}
+        self._fixed: dict[tuple[object, ...], ActiveRules] = {}
         self._needed: dict[str, frozenset[str]] = dict(needed or {})
         self._locality_lines: dict[tuple[str, ...], list[tuple[str, Locality]]] = {}
         self._kinds: dict[str, frozenset[str]] = {}
@@ -262,6 +274,7 @@ class Manual:
         belief: Belief,
         rejected: Rejection | None = None,
         scope: Scope = "goal",
+        sub_goal: str = "",
     ) -> ActiveRules:
         """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
 
@@ -269,36 +282,54 @@ class Manual:
             goal: its type and object select the domain rules.
             belief: decides which situation lines apply.
             rejected: the last action, if it was rejected or sent back.
-            scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action.
+            scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action;
+                ``sub_goal`` has what matters for one step of the goal.
+            sub_goal: that step; without a name, ``sub_goal`` is the same as ``goal``.
         """
+        step = self._step(sub_goal, rejected is not None) if scope == "sub_goal" else Step()
         # Only numbered places differ between scenes.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
-        key = (scope, goal["type"], goal["object"], goal["destination"], goal["sentence"], *places)
+        about = (goal["type"], goal["object"], goal["destination"], goal["sentence"])
+        key = (scope, step, about, places)
         if key not in self._fixed:
-            self._fixed[key] = self._assemble(goal, places, scope)
+            self._fixed[key] = self._assemble(goal, places, scope, step)
         return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
 
-    def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: Scope) -> ActiveRules:
+    def _step(self, sub_goal: str, rejected: bool) -> Step:
+        """What matters for a sub-goal, by the actions that Tier 2 lists for it."""
+        patterns = self.domain.applicable.get(sub_goal, [])
+        if not patterns:
+            return Step()
+        actions = {pattern.action for pattern in patterns} | {self.demanded(sub_goal)}
+        during = {"search"} if any(pattern.likely for pattern in patterns) else set()
+        return Step(frozenset(actions), frozenset(during | ({"rejection"} if rejected else set())))
+
+    def _assemble(
+        self, goal: GoalSpec, places: Sequence[str], scope: Scope, step: Step
+    ) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
         categories = self.categories_of(kind)
 
         def applies(rule: Rule) -> bool:
             by_type = "all" in rule.goal_types or goal_type in rule.goal_types
             holds = set(rule.requires) <= set(self.environment.features)
-            if scope == "goal" and goal["sentence"]:
+            if scope != "all" and goal["sentence"]:
                 said = not rule.said or _says(goal, rule.said)
                 holds = holds and said and not _says(goal, rule.unless_said)
             holds = holds and (scope == "all" or rule.scope == "goal")
+            holds = holds and (not rule.during or rule.during in step.during)
             return holds and by_type and (not rule.about or bool(categories & set(rule.about)))
 
         def printed(rule: ActionRule) -> bool:
             needed = scope == "all" or rule.name in self.needed_for(goal_type)
+            needed = needed and (not step.actions or rule.name in step.actions)
             return rule.printed and self.knows(rule) and needed
 
+        found = self._localities(goal, places) if "search" in step.during else ()
         leading = {
-            "domain": [*self._localities(goal, places), *self._scene_lines(goal, places)],
+            "domain": [*found, *self._scene_lines(goal, places)],
             "environment": [
-                _action_line(rule, self.environment.understood, self.facts, once=scope == "goal")
+                _action_line(rule, self.environment.understood, self.facts, once=scope != "all")
                 for rule in self.actions
                 if printed(rule)
             ]

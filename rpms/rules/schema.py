@@ -90,11 +90,14 @@ class Rule(ManualEntry):
     ``requires`` names features that a world must have for the sentence to hold there; a world
     lists its features in Tier 3. A sentence that repeats an action's line has ``scope: all``: it is
     printed with the whole manual only. ``said`` and ``unless_said`` are words of a task sentence:
-    the rule applies to tasks that have one of the first and none of the second.
+    the rule applies to tasks that have one of the first and none of the second. A sentence about
+    searching or about rejected actions says so in ``during``; if only the rules of the current
+    sub-goal are printed, it is left out at other times.
     """
 
     text: Text
     group: str = ""
+    during: Literal["", "search", "rejection"] = ""
     critical: bool = False
     requires: list[Feature] = []
     scope: Literal["goal", "all"] = "goal"

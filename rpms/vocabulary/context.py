@@ -29,7 +29,7 @@ from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-RulesScope = Literal["goal", "all"]
+RulesScope = Literal["sub_goal", "goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
@@ -119,9 +119,9 @@ class RunContext:
         option=None,
     )] = False
     rules_scope: Annotated[RulesScope, Setting(
-        "Printed actions", "knowledge",
-        "Print the preconditions of the actions that this type of goal needs (goal), or of all "
-        "actions (all, as the paper does).",
+        "Printed rules", "knowledge",
+        "Print the rules and actions that matter for the current sub-goal (sub_goal), that this "
+        "type of goal needs (goal), or all of them (all, as the paper does).",
     )] = "goal"
     scf: Annotated[Scf, Setting(
         "State-consistent filtering", "memory",

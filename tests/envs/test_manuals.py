@@ -145,11 +145,11 @@ def test_a_rejection_says_how_often(actions: list[str], outcome: str) -> None:
 
 def test_which_actions_are_printed_is_a_setting() -> None:
     printed = {}
-    for scope in ("goal", "all"):
+    for scope in ("sub_goal", "goal", "all"):
         rules = rule_assembly(ruled(state(HOLDING), "", rules_scope=scope))["rules"]
         printed[scope] = {line["text"].split()[0] for line in rules["environment"]}
     assert printed["all"] - printed["goal"] == {"close", "cool", "clean", "use", "inventory"}
-    assert printed["goal"] <= printed["all"]
+    assert printed["sub_goal"] < printed["goal"] <= printed["all"]
     assert (
         rule_assembly(ruled(state(HOLDING), ""))["rules"]
         == (rule_assembly(ruled(state(HOLDING), "", rules_scope="goal"))["rules"])

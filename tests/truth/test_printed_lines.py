@@ -33,6 +33,7 @@ ARMS: dict[str, RunContext] = {
     "S": RunContext.for_condition("S"),
     "B": RunContext.for_condition("B"),
     "B all rules": RunContext.for_condition("B").with_(rules_scope="all"),
+    "B rules of the sub-goal": RunContext.for_condition("B").with_(rules_scope="sub_goal"),
     "C": RunContext.for_condition("C"),
     "C recorded": RunContext.for_condition("C").with_(memory_form="recorded"),
     "D": RunContext.for_condition("D"),

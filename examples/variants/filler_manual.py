@@ -1,0 +1,34 @@
+"""A manual of neutral words, as long as the real one: is it the rules that matter, or the length?
+
+rpms eval --plan examples/variants/manual_parts.yaml --split generated_unseen --limit 60 --out runs/parts
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+from rpms.nodes.rule_assembly import rule_assembly
+from rpms.nodes.state import EpisodeState
+from rpms.rules import ActiveRules
+
+WORDS = (
+    "The weather over the hills stayed mild for most of the week, and the river ran slowly past "
+    "the old mill. In the evening people walked along the bank and talked about the harvest."
+)
+
+
+def neutral_rules(state: EpisodeState) -> EpisodeState:
+    """Replace the text of every line; the ids, and so the look of the block, stay."""
+    words = cycle(WORDS.split())
+    filled: ActiveRules = {}
+    for tier, lines in rule_assembly(state)["rules"].items():
+        filled[tier] = []
+        for line in lines:
+            text = ""
+            while len(text) < len(line["text"]):
+                text = f"{text} {next(words)}".strip()
+            filled[tier].append({**line, "text": text[: len(line["text"])]})
+    return EpisodeState(rules=filled)
+
+
+stages = {"rule_assembly": neutral_rules}
