@@ -1,6 +1,6 @@
 """A manual of neutral words, as long as the real one: is it the rules that matter, or the length?
 
-rpms eval --plan examples/variants/manual_parts.yaml --split generated_unseen --limit 60 --out runs/parts
+The block keeps its ids and its length. In this folder, ``rpms eval --plan manual_parts.yaml``.
 """
 
 from __future__ import annotations
