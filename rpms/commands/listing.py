@@ -169,6 +169,7 @@ def pull(
     from rpms.models.local import prepare_weights
 
     prepare_weights(name, print_wrapped)
+    print_wrapped(f"ready: --model local:{name}")
 
 
 @models_app.command("list")
