@@ -215,7 +215,9 @@ def outcome(episode: ShownEpisode) -> str:
         score = f", score {line.score:g}" if line.score else ""
         end = f"not won in {quantity(line.steps, 'step')}{score}"
     repeats = f" ({quantity(episode.repeats, 'repeat')})" if episode.repeats else ""
-    vetoed = f", {episode.vetoed} vetoed before by the guard" if episode.vetoed else ""
+    vetoed = (
+        f", {quantity(episode.vetoed, 'proposal')} vetoed by the guard" if episode.vetoed else ""
+    )
     return f"{end}; {quantity(rejected, 'action')} rejected{repeats}{vetoed}"
 
 

@@ -44,7 +44,7 @@ class ShownEpisode(NamedTuple):
         context: its settings; a stopped episode has the steps that it had as its budget.
         result: its line and its step log.
         history: its turns.
-        vetoed: the number of actions that the guard sent back.
+        vetoed: the number of proposals that the guard vetoed.
         stopped: it was stopped because its failure was plain.
     """
 
@@ -120,7 +120,7 @@ async def _show(
         raise RpmsError(f"the demo ended in a {kind}: {state['error']}; run it again to retry")
     else:
         story.end(cast(Any, state))
-    vetoed = sum(decision["verdict"] == "retried" for decision in state.get("decisions", []))
+    vetoed = sum(decision["verdict"] != "accepted" for decision in state.get("decisions", []))
     return ShownEpisode(context, recorder.result(), state["history"], vetoed, stopped)
 
 

@@ -115,7 +115,9 @@ def test_without_rules_it_is_stopped_when_the_failure_is_plain_and_with_them_it_
     assert "sub-goal" not in first and "sub-goal" in second
     assert re.search(r"vetoed .+ because \[[\w-]+\] it needs ", second)
     assert "A stopped after 3 steps; 3 actions rejected (2 repeats)" in second
-    assert re.search(r"D\+verify won after \d+ steps; ", second)
+    vetoed = len(re.findall(r"^vetoed ", done.out, re.M))
+    end = re.search(r"D\+verify won after \d+ steps; .*?, (\d+) proposals vetoed", second)
+    assert end and int(end[1]) == vetoed > 1
     assert "This task was chosen" in second and " the model wins " not in second
     # The stopped episode is a whole one of three steps, and the page has them.
     run = read_report(tmp_path / "demo-alfworld").run
