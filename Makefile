@@ -77,7 +77,7 @@ telecom: $(VENV)/requirements-telecom.done ## the same as setup plus tau2's supp
 
 textworld: $(VENV)/textworld.done ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 
-demo: local ## watch the agent play, offline and without keys
+demo: local ## watch a language model lose one task and win it with rules and memory; no key, no GPU
 	@$(BIN)/rpms demo
 
 docs: $(VENV)/requirements-docs.done ## the pages of docs/ as a site, in site/index.html

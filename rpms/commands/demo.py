@@ -1,38 +1,57 @@
-"""``rpms demo``: prints one episode step by step, then runs a few tasks under each condition.
+"""``rpms demo``: prints one chosen task step by step, under one condition after the other.
 
-The story shows what each mechanism does, the table how far the planner gets with it. Both run the
-pipeline with a planner instead of a language model, so they are no experimental result.
+The environment declares the task, the conditions and the model (``Environment.demo``). One task is
+no result: the last lines print the rate over many tasks, if the model's card has it.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from shutil import rmtree
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rpms.commands.help_text import OUTPUT, RUN
-from rpms.commands.options import EnvOption, JsonOption, limit_option, option, print_json
-from rpms.vocabulary.context import RunContext, condition_title
-from rpms.vocabulary.output import open_console
+from rpms.commands.help_text import MODEL, OUTPUT, RUN
+from rpms.commands.options import EnvOption, JsonOption, option, print_json, setting_option
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.output import open_console, quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rpms.envs import Demo
-    from rpms.evals.analysis.tables import Table
-    from rpms.evals.records.run_folder import Run
+    from rpms.commands.demo_episodes import ShownEpisode
+    from rpms.envs import Demo, Environment
+    from rpms.evals.running.plan import RunPlan
+
+GUARDS = {
+    "off": "",
+    "verify": "; a guard returns an action that violates a rule to the model, with the reason",
+    "offer": "; a guard adds a short list of actions",
+    "policy": "; a guard constrains the reply to a short list of actions",
+}
+COFFEE_TASKS = 10
 
 
 def demo(
     env: EnvOption,
-    tasks: Annotated[
-        int, limit_option("Run this many tasks for the table; 0 means the usual number.")
-    ] = 0,
+    model: Annotated[
+        str,
+        option(
+            MODEL,
+            "Run this model, as 'rpms models list' shows it; by default the environment's choice. "
+            "'sim' is a planner that takes no time.",
+        ),
+    ] = "",
+    base_url: Annotated[str, setting_option("base_url")] = "",
     conditions: Annotated[
-        str, option(RUN, "Run these conditions, separated by commas; by default the plan 'demo'.")
+        str,
+        option(
+            RUN, "Run these conditions, separated by commas; by default the environment's choice."
+        ),
     ] = "",
     out: Annotated[
         str,
@@ -41,108 +60,194 @@ def demo(
     show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one episode and a table of conditions, run by the built-in planner without an API key.
+    """Watch a model on one task: without rules and memory, then with both and a guard.
 
-    In an environment of tools, show an agent behind the guard; its scripted model breaks rules.
+    In an environment of tools, watch an agent behind the guard; its scripted model breaks rules.
     """
-    from rpms.commands.terminal_tables import print_rows
+    from rpms.commands.demo_episodes import check_folder, show_episodes, write_demo
+    from rpms.commands.story import PACE
     from rpms.envs import get_environment
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
-    from rpms.evals.running.evaluate import ExecutionOptions, play_plan
-    from rpms.evals.running.plan import make_plan
-    from rpms.evals.running.plan_file import (
-        condition_contexts,
-        condition_names,
-        plan_arms,
-        read_plan,
-    )
+    from rpms.evals.running.evaluate import check_plan
+    from rpms.models.opening import LABELS
 
     world = get_environment(env)
     choice = world.demo
     if choice.planted:
-        from rpms.commands.guarded_story import print_guarded
-
-        if not print_guarded(open_console(highlight=False), world, choice):
-            raise typer.Exit(1)
+        _show_guarded(world, choice, bool(model or base_url or conditions))
         return
-    base, names = RunContext(max_steps=choice.steps), condition_names(conditions)
-    contexts = condition_contexts(names, base)
-    if not names:
-        shipped = plan_arms(read_plan("demo"), base)
-        contexts = {label: arm.settings() for label, arm in shipped.items()}
-        contexts |= condition_contexts([choice.condition], base)
-    plan = make_plan(world.name, choice.split, contexts, choice.story + (tasks or choice.tasks))
-    plan = replace(plan, tasks=plan.tasks[choice.story :])
+    plan = _plan(world, choice, model, base_url, conditions)
     folder = Path(out or "runs") / f"demo-{world.name}"
+    check_folder(folder)
+    _check_model(plan)
     console = open_console(highlight=False, quiet=as_json)
-    if not as_json:
-        _print_story(console, world.name, choice)
-    _remove_last(folder)
-    rest = f" and the next ones, {len(plan.tasks)} in all," if plan.tasks[1:] else ""
-    console.print(f"This task{rest} under every condition:\n")
-    with console.status("running the episodes; this takes some seconds"):
-        # An environment with one live game reuses the process of the story.
-        workers = 0 if world.max_live == 1 else None
-        play_plan(plan, str(folder), ExecutionOptions(workers), show=False)
+    is_planner = plan.context.model in LABELS
+    _print_head(console, plan)
+    with console.status("loading the model"):
+        check_plan(plan)
+    pace = PACE if is_planner and not as_json else 0.0
+    shown = asyncio.run(show_episodes(console, plan, pace))
+    write_demo(folder, plan, shown)
     report = read_report(folder)
     (page,) = [file for file in write_report(report, None) if file.suffix == ".html"]
+    address = page.resolve().as_uri()
     if as_json:
         print_json(report.as_json())
     else:
-        print_rows(console, standings(report.run, world.graded))
-        console.print(
-            "\nThe planner is not a language model, so this table is no evidence for the method.\n"
-            f"The page shows every episode step by step: {page.resolve().as_uri()}",
-            soft_wrap=True,
-        )
+        _print_end(console, plan, shown, address)
     if show:
         import webbrowser
 
-        webbrowser.open(page.resolve().as_uri())
+        webbrowser.open(address)
 
 
-def _print_story(console: Console, env: str, choice: Demo) -> None:
-    """Run the demo's episode with every mechanism, and print it while it runs."""
-    from rpms.commands.story import Story
-    from rpms.graph.run import StepEvent, stream_episode
-    from rpms.models.sim import LABEL
-    from rpms.nodes.reset_env import find_task
+def _show_guarded(world: Environment, choice: Demo, has_options: bool) -> None:
+    from rpms.commands.guarded_story import print_guarded
 
-    context = RunContext(max_steps=choice.steps).under(choice.condition)
-    task = find_task(env, choice.split, str(choice.story))
+    if has_options:
+        raise RpmsError(
+            f"the demo of {world.name} runs a script behind the guard; it takes no --model, "
+            "--base-url or --conditions"
+        )
+    if not print_guarded(open_console(highlight=False), world, choice):
+        raise typer.Exit(1)
+
+
+def _plan(world: Environment, choice: Demo, model: str, base_url: str, conditions: str) -> RunPlan:
+    """One task under each condition; replies of the environment's own model have its limit."""
+    from rpms.evals.running.plan import make_plan
+    from rpms.evals.running.plan_file import condition_names
+    from rpms.models.opening import LABELS
+
+    name = model or choice.model
+    base = RunContext(
+        model=name,
+        base_url=base_url,
+        max_steps=choice.steps,
+        max_tokens=choice.max_tokens if name == choice.model else 0,
+        # A language model then reads the beginning of its prompt only once.
+        layout="paper" if name in LABELS else "cache_friendly",
+    )
+    contexts = [base.under(each) for each in condition_names(conditions) or choice.conditions]
+    plan = make_plan(
+        world.name, choice.split, {each.name: each for each in contexts}, choice.story + 1
+    )
+    return replace(plan, tasks=plan.tasks[choice.story :])
+
+
+def _check_model(plan: RunPlan) -> None:
+    """Raise an error about the model before anything is printed; weights are loaded later."""
+    from rpms.models.chat import open_chat
+    from rpms.models.local import is_local
+    from rpms.models.opening import choices
+
+    name = plan.context.model
+    needs = {choice.name: choice.missing for choice in choices()}.get(name.partition("?")[0])
+    if needs and is_local(name):
+        raise RpmsError(
+            f"model '{name}' is not ready: {needs}; or watch the planner, which needs nothing: "
+            "rpms demo --model sim"
+        )
+    if not is_local(name):
+        open_chat(plan.env, plan.context)
+
+
+def meaning(context: RunContext) -> str:
+    """What the model gets under these settings, in one sentence."""
+    if not context.has_blocks:
+        prompt = "the prompt has the task, one solved example and the steps so far"
+    else:
+        parts = ["the state", *["rules"] * context.rules, *["memories"] * context.memory]
+        prompt = (
+            f"the prompt also has {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}"
+        )
+    return prompt + GUARDS[context.guard]
+
+
+def _print_head(console: Console, plan: RunPlan) -> None:
+    from rpms.commands.story import Lines
+    from rpms.models.local import is_local
+    from rpms.models.opening import LABELS
+
+    (task,) = plan.tasks
+    name = plan.context.model
+    player = f"model {name}{', on the processor of this machine' if is_local(name) else ''}"
     console.print(task["goal"], style="bold", markup=False)
-    console.print(f"[dim]{env}; rules, memory and a guard ({choice.condition}); model {LABEL}[/]\n")
-    story = Story(console, env, context)
-    for event in stream_episode(choice.story, env=env, split=choice.split, context=context):
-        if "turn" in event:
-            story.print_step(cast(StepEvent, event))
-        else:
-            story.end(event)
+    console.print(
+        f"{plan.env} {plan.split}, task {task['index']} (chosen); {LABELS.get(name, player)}",
+        style="dim", markup=False,
+    )  # fmt: skip
+    lines = Lines(console, 0.0)
+    for label, context in plan.conditions.items():
+        lines.line(label, "dim", meaning(context))
+    console.print()
 
 
-def standings(run: Run, graded: bool) -> Table:
-    """The table of the demo: one row for each condition."""
-    from rpms.evals.analysis.report.source import source_of
-    from rpms.evals.analysis.step_analysis import analyses
-    from rpms.evals.analysis.tables import Table, count, label, number
+def _print_end(
+    console: Console, plan: RunPlan, shown: Mapping[str, ShownEpisode], address: str
+) -> None:
+    """Print what happened, the rate over many tasks, and what to do next."""
+    from rpms.commands.story import Lines
+    from rpms.models.opening import LABELS
 
-    rows = []
-    for name in run.conditions:
-        episodes = run.played(name)
-        steps = sum(episode.steps for episode in episodes)
-        rejected = sum(each.invalid_actions for each in analyses(run, episodes).values())
-        score = [number(sum(e.score for e in episodes) / len(episodes))] if graded else []
-        won = count(sum(episode.success for episode in episodes))
-        rows.append([label(condition_title(name)), won, *score, count(steps), count(rejected)])
-    scored = ["mean score"] if graded else []
-    columns = ["condition", "won", *scored, "actions", "rejected"]
-    return Table("demo", "The demo", source_of(run), columns, rows)
+    lines = Lines(console, 0.0)
+    for label, episode in shown.items():
+        lines.line(label, "bold green" if episode.success else "bold yellow", outcome(episode))
+    console.print()
+    for sentence in _judgement(plan):
+        console.print(sentence, markup=False)
+    model = plan.context.model
+    if model not in LABELS:
+        console.print(f"\nRun {COFFEE_TASKS} tasks in a coffee break, and compare:")
+        console.print(f"  {coffee_command(plan)}", markup=False, soft_wrap=True)
+    console.print(f"\nEvery step, with its prompt: {address}", markup=False, soft_wrap=True)
 
 
-def _remove_last(folder: Path) -> None:
-    """Remove the planner's last run; a run of any other model stays."""
-    from rpms.evals.records.run_folder import MANIFEST, read_run
+def outcome(episode: ShownEpisode) -> str:
+    """What happened in an episode, in one line."""
+    line, rejected = episode.result.line, len(episode.rejected)
+    if episode.success:
+        end = f"won after {quantity(line.steps, 'step')}"
+    elif episode.stopped:
+        end = f"stopped after {quantity(line.steps, 'step')}"
+    else:
+        score = f", score {line.score:g}" if line.score else ""
+        end = f"not won in {quantity(line.steps, 'step')}{score}"
+    repeats = f" ({quantity(episode.repeats, 'repeat')})" if episode.repeats else ""
+    vetoed = (
+        f", {quantity(episode.vetoed, 'proposal')} vetoed by the guard" if episode.vetoed else ""
+    )
+    return f"{end}; {quantity(rejected, 'action')} rejected{repeats}{vetoed}"
 
-    if (folder / MANIFEST).is_file() and read_run(folder).manifest.model == "sim":
-        rmtree(folder)
+
+def _judgement(plan: RunPlan) -> Iterator[str]:
+    from rpms.models.model_card import results_of
+    from rpms.models.opening import LABELS
+
+    if plan.context.model in LABELS:
+        yield "The planner is not a language model, so this is no evidence for the method."
+        return
+    yield "This task was chosen to show the mechanisms, so it is no result."
+    if results := results_of(plan.context.model):
+        rates = [f"{results.won[label]:.0%} under {label}" for label in plan.conditions
+                 if label in results.won]  # fmt: skip
+        if rates:
+            tunings = quantity(results.tunings, "tuning")
+            yield (
+                f"Over {results.tasks} tasks of {results.split} ({tunings}) the model wins "
+                f"{' and '.join(rates)}."
+            )
+
+
+def coffee_command(plan: RunPlan) -> str:
+    """The command that runs some more tasks in the same way."""
+    context = plan.context
+    options = {
+        "--env": plan.env, "--split": plan.split, "--model": context.model,
+        "--base-url": context.base_url, "--conditions": ",".join(plan.conditions),
+        "--layout": context.layout, "--max-tokens": context.max_tokens,
+        "--max-steps": context.max_steps, "--limit": COFFEE_TASKS,
+    }  # fmt: skip
+    words = [f"{name} {value}" for name, value in options.items() if value]
+    return f"rpms eval {' '.join(words)} --spread --out runs/coffee"

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from rpms.nodes.state import EpisodeOutput
     from rpms.vocabulary.context import RunContext
     from rpms.vocabulary.recall import Recall
+    from rpms.vocabulary.turn import Turn
 
 PACE = 0.25
-"""Seconds between two lines on a terminal."""
+"""Seconds between two lines on a terminal, where no model makes the reader wait."""
+MEASURABLE = 0.05
+"""Fewer seconds of a reply are not printed: a planner has none."""
 ANSWER = 200
 """The printed characters of an answer: a room of ScienceWorld would fill a screen."""
 PLACES = 3
@@ -41,8 +44,9 @@ WORDS = {"failure": WARNING, "critical_failure": WARNING, "schema": "how to: "}
 class Lines:
     """Prints lines that begin with a label."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, pace: float = PACE) -> None:
+        """``pace`` are the seconds between two lines on a terminal."""
+        self.console, self.pace = console, pace
 
     def line(self, label: str, style: str, text: str) -> None:
         """Print a label and its text; wrapped lines keep the indent."""
@@ -51,8 +55,8 @@ class Lines:
         grid.add_column(overflow="fold")
         grid.add_row(f"[{style}]{escape(label)}[/]", f"[{style}]{escape(text)}[/]")
         self.console.print(grid)
-        if self.console.is_terminal:
-            sleep(PACE)
+        if self.console.is_terminal and self.pace:
+            sleep(self.pace)
 
     @staticmethod
     def shorten(answer: str) -> str:
@@ -62,18 +66,20 @@ class Lines:
 class Story(Lines):
     """Prints the steps of an episode and remembers what it has shown."""
 
-    def __init__(self, console: Console, env: str, context: RunContext) -> None:
-        """Load the manual of the run, which explains rejections."""
-        super().__init__(console)
-        self.env = get_environment(env)
+    def __init__(self, console: Console, env: str, context: RunContext, pace: float = PACE) -> None:
+        """Load the manual of the run, which explains rejections if the model reads it, too."""
+        super().__init__(console, pace)
+        self.env, self.context = get_environment(env), context
         self.manual = load_manual(env, context.rules_dir, context.without_rules)
         self._shown: set[str] = set()
 
-    def print_step(self, event: StepEvent) -> None:
+    def print_step(self, event: StepEvent, seconds: float = 0.0) -> None:
+        """Print a step, for which the model took so many seconds."""
         turn, belief = event["turn"], event["belief"]
-        step = event["sub_goal"]["name"]
+        step = event["sub_goal"]["name"] if self.context.has_blocks else ""
         where = f"{self.env.whereabouts(belief)}{f'sub-goal {step}' if step else ''}"
-        self.line(f"step {turn['step']}", "dim", where.removesuffix("; "))
+        times = [f"{seconds:.1f} s"] if seconds >= MEASURABLE else []
+        self.line(f"step {turn['step']}", "dim", "; ".join([where.removesuffix("; "), *times]))
         for decision in event["decisions"]:
             if decision["verdict"] != "accepted":
                 reason = decision["reason"] + (
@@ -87,7 +93,7 @@ class Story(Lines):
         self.line(
             "rejected" if turn["failed"] else "", "red" if turn["failed"] else "green", answer
         )
-        if turn["failed"] and turn["action"]:
+        if turn["failed"] and turn["action"] and self.context.rules:
             diagnosis = check_action(self.manual, turn["action"], belief)
             # If the answer already has the reason, only an unmet precondition adds to it.
             if diagnosis.violated or not self.env.rejection_reason(turn["observation"]):
@@ -102,6 +108,14 @@ class Story(Lines):
         else:
             score = f"score {result['score']:g} after {quantity(result['steps'], 'step')}"
             self.line("so far", "bold yellow", score)
+        self.console.print()
+
+    def stop(self, turn: Turn, times: int) -> None:
+        """Print that the episode is stopped because its last action was rejected so often."""
+        action = f"'{turn['action']}'" if turn["action"] else "a reply without an action"
+        budget = self.context.max_steps or self.env.max_steps
+        text = f"{action} was rejected {times} times; the episode could go on to step {budget}"
+        self.line("stopped", "bold yellow", text)
         self.console.print()
 
     def _memories(self, recalls: list[Recall], action: str) -> None:

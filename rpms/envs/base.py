@@ -107,23 +107,25 @@ class Planted(NamedTuple):
 
 
 class Demo(NamedTuple):
-    """The tasks that ``rpms demo`` runs in a world.
+    """The task that ``rpms demo`` shows in a world, and how it is run.
 
     Attributes:
         split: the list of tasks.
-        story: the index of the task that is shown step by step; the table begins with it.
-        tasks: the number of tasks in the table.
+        story: the index of the task.
+        conditions: the conditions under which it is run, one after the other.
         steps: the step budget of an episode.
-        condition: the condition of the story, which the table includes.
-        planted: in a world of tools, the calls of a scripted model that violate the rules; the
-            story then shows that agent behind the guard, and there is no table.
+        model: the model that acts, by its name.
+        max_tokens: the token limit of this model's replies; 0 for the environment's own.
+        planted: in a world of tools, the calls of a scripted model that violate the rules; the demo
+            then shows that agent behind the guard instead.
     """
 
     split: str
     story: int = 0
-    tasks: int = 10
+    conditions: tuple[str, ...] = ("A", "D+verify")
     steps: int = 25
-    condition: str = "D+verify"
+    model: str = "sim"
+    max_tokens: int = 0
     planted: tuple[Planted, ...] = ()
 
 
@@ -172,7 +174,7 @@ class Environment(ABC):
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: scores between failure and success are meaningful.
         signature: the fields of the printed goal signatures, in their order.
-        demo: the tasks of ``rpms demo``; the first ones of its first split by default.
+        demo: the task of ``rpms demo``; the first one of its first split by default.
         packages: the installed packages whose versions a run's manifest records.
         nowhere: the text for the agent's location while it is at no place.
         embodied: the agent has a location and a hand.
@@ -199,7 +201,7 @@ class Environment(ABC):
 
     @property
     def demo(self) -> Demo:
-        """The tasks of ``rpms demo``."""
+        """The task of ``rpms demo``."""
         return Demo(self.splits()[0])
 
     # Required.

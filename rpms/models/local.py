@@ -53,6 +53,8 @@ SHARED = "RPMS_LOCAL_SERVERS"
 PREFIX_CACHE_MB = 1024
 """Memory for cached prompts, so that episodes that alternate find their prefixes again."""
 PROBE_S = 5.0
+PROMPT_BATCH = 256
+"""Tokens of a prompt that are read at once: a cancelled call, as by Ctrl-C, ends after them."""
 
 
 class LocalModel(NamedTuple):
@@ -242,6 +244,7 @@ def _start(model: LocalModel) -> tuple[Any, Address]:
     params = runtime.CommonParams()
     params.model.path = model.file
     params.n_ctx = model.ctx
+    params.n_batch = params.n_ubatch = PROMPT_BATCH
     params.n_parallel = 1  # requests queue; batches of one keep replies reproducible
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = model.threads
     if model.lora:

@@ -1,8 +1,8 @@
-"""``sim``: a small planner that replaces a language model in the demo and in tests.
+"""``sim``: a small planner that replaces a language model in tests and in quick looks.
 
 It is a LangChain chat model that sees only the text of the prompt and knows no environment and no
-rule. With it the demo and the tests run the whole pipeline without a key or a download. Its results
-are labelled as planner results.
+rule. With it the tests run the whole pipeline without a key or a download. Its results are
+labelled as planner results.
 
 ``Prompt`` parses the prompt: it knows the layout of our prompts (a list of actions, a worked
 example, bracketed blocks) and plain English, but no words of an environment. ``Planner`` imitates

@@ -1,79 +1,207 @@
-"""``rpms demo``: the story has every mechanism in it, and leaves one folder."""
+"""``rpms demo``: two episodes of one task as they happen, and one folder with both."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import shlex
+import signal
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
-from rpms import RunContext, stream_episode
+from rpms import Demo, RunContext, stream_episode
 from rpms.commands import story
+from rpms.commands.demo import meaning
 from rpms.commands.guarded_story import plan, planted
+from rpms.commands.main import app
 from rpms.envs import ToolGame, get_environment
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.step_analysis import analysis_of
+from rpms.evals.records.run_folder import read_log
+from rpms.models import SimPlanner, model_card, opening
 from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms
-from tests.commands.conftest import ROOT
+from tests.commands.conftest import Start
 from tests.evals.sample_runs import write_run
+from tests.openai_server import Answer, OpenAIServer, serving
 
-FEW = ("--tasks", "1", "--conditions", "A,D+verify")
+WITH_SIM = ("demo", "--model", "sim")
+REJECTED = "open countertop 99"
+
+
+@pytest.fixture
+def choice(monkeypatch: pytest.MonkeyPatch) -> Demo:
+    """A task in which the planner meets every mechanism; the shown one is chosen for its model."""
+    world = get_environment("alfworld")
+    changed = world.demo._replace(story=14)
+    monkeypatch.setattr(type(world), "demo", changed)
+    monkeypatch.setattr(story, "sleep", None)  # nobody waits where a program reads
+    return changed
+
+
+@pytest.fixture
+def language_model(openai_server: OpenAIServer) -> Iterator[tuple[str, ...]]:
+    """A server that repeats a rejected action without rules, and plans well enough with them."""
+    planner = SimPlanner()
+
+    def reply(request: dict[str, Any]) -> Answer:
+        if "| needs " not in json.dumps(request["messages"]):
+            return Answer(f"Action: {REJECTED}")
+        return Answer(str(planner.invoke(request["messages"]).content))
+
+    openai_server.plays_by(reply)
+    yield ("demo", "--model", "openai:m", "--base-url", openai_server.url)
+
+
+def parts(text: str) -> list[str]:
+    """What stands before the first condition, then each condition."""
+    return re.split(r"^Condition .*$", text, flags=re.M)
 
 
 @pytest.mark.engine
 def test_it_tells_every_mechanism_and_leaves_one_folder(
-    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Demo
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(story, "sleep", None)  # nobody waits where a program reads
     for words in ((), ("--open",)):  # again: the same folder, played anew
-        done = rpms("demo", *FEW, "--out", tmp_path, *words)
+        done = rpms(*WITH_SIM, "--out", tmp_path, *words)
         assert (done.code, done.err) == (0, "")
         assert [folder.name for folder in tmp_path.iterdir()] == ["demo-alfworld"]
-    labels = re.findall(
-        r"^(vetoed|recalled|SCF dropped|rules dropped|rejected|won) ", done.out, re.M
-    )
+    head, _, text = parts(done.out)
+    assert find_task("alfworld", choice.split, "14")["goal"] in head and "(chosen)" in head
+    for condition in choice.conditions:
+        assert meaning(RunContext.for_condition(condition)) in " ".join(head.split())
+    labels = re.findall(r"^(vetoed|recalled|SCF dropped|rules dropped|rejected|won) ", text, re.M)
     assert {*labels} == {"vetoed", "recalled", "SCF dropped", "rules dropped", "rejected", "won"}
-    steps = int(re.findall(r"^won +after (\d+) steps", done.out, re.M)[0])
-    assert len(re.findall(r"^action ", done.out, re.M)) == steps <= 12
-    shown = " ".join(done.out.split())
+    steps = int(re.findall(r"^won +after (\d+) steps", text, re.M)[0])
+    assert len(re.findall(r"^action ", text, re.M)) == steps <= 12
     # What was dropped, vetoed or rejected says why; the rule stands in the manual by this id.
-    assert len(re.findall(r"^  because ", done.out, re.M)) == len(labels) - labels.count(
+    assert len(re.findall(r"^  because ", text, re.M)) == len(labels) - labels.count(
         "recalled"
     ) - labels.count("won")
+    shown = " ".join(text.split())
     refusal = re.search(r"rejected Nothing happens\. because \[([\w-]+)\] it needs ", shown)
     assert refusal and refusal[1] in get_environment("alfworld").rules.joinpath(
         "environment.yaml"
     ).read_text(encoding="utf-8")
-    (excerpt,) = re.findall(
-        r"^```text\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.S | re.M
-    )
-    for line in excerpt.splitlines():
-        assert line == "..." or " ".join(line.split()) in shown
     page = tmp_path / "demo-alfworld/report.html"
     assert opened == [page.as_uri()] and page.as_uri() in done.out and page.is_file()
-    assert "no evidence for the method" in shown
+    assert "no evidence for the method" in shown and "rpms eval" not in shown
     run = read_report(page.parent).run
-    assert len(run.manifest.tasks) == 1 and run.complete
-    won = run.played("D+verify")[0]
+    assert run.conditions == [*choice.conditions] and run.complete
+    (won,) = run.played("D+verify")
     rejected = analysis_of(run, won).invalid_actions
-    assert re.search(rf"^D\+verify +1 +{won.steps} +{rejected}$", done.out, re.M)
+    assert f"D+verify won after {won.steps} steps; {rejected} action rejected" in shown
+
+
+@pytest.mark.engine
+def test_without_rules_it_is_stopped_when_the_failure_is_plain_and_with_them_it_wins(
+    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
+) -> None:
+    done = rpms(*language_model, "--out", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    _, first, second = (" ".join(part.split()) for part in parts(done.out))
+    assert first.count(f"action {REJECTED}") == first.count("rejected Nothing happens.") == 3
+    assert f"stopped '{REJECTED}' was rejected 3 times" in first
+    assert "because" not in first, "its model does not read why"
+    assert "sub-goal" not in first and "sub-goal" in second
+    assert re.search(r"vetoed .+ because \[[\w-]+\] it needs ", second)
+    assert "A stopped after 3 steps; 3 actions rejected (2 repeats)" in second
+    vetoed = len(re.findall(r"^vetoed ", done.out, re.M))
+    end = re.search(r"D\+verify won after \d+ steps; .*?, (\d+) proposals vetoed", second)
+    assert end and int(end[1]) == vetoed > 1
+    assert "This task was chosen" in second and " the model wins " not in second
+    # The stopped episode is a whole one of three steps, and the page has them.
+    run = read_report(tmp_path / "demo-alfworld").run
+    (stopped,), (won,) = run.played("A"), run.played("D+verify")
+    assert run.complete and run.manifest.conditions["A"]["max_steps"] == 3
+    assert (stopped.steps, stopped.failure_mode, won.success) == (3, "timeout", True)
+    log = read_log(run.log_file(stopped))
+    assert log and [step["action"] for step in log["steps"]] == [REJECTED] * 3
+
+
+def test_the_next_command_is_understood(
+    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
+) -> None:
+    done = rpms(*language_model, "--conditions", "A", "--out", tmp_path)
+    (line,) = re.findall(r"^  rpms (eval .*)$", done.out, re.M)
+    assert line.startswith("eval --env alfworld --split generated_unseen --model openai:m")
+    typer.main.get_command(app).make_context("rpms", shlex.split(line))
+
+
+def test_one_document_with_both_episodes(
+    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
+) -> None:
+    done = rpms(*language_model, "--out", tmp_path, "--json")
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert (document["played"], document["complete"]) == (2, True)
+
+
+@pytest.mark.engine
+def test_a_real_language_model_plays(
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Demo, local_model: str
+) -> None:
+    """One step; the rate is that of its card, here a stand-in."""
+    monkeypatch.setattr(type(get_environment("alfworld")), "demo", choice._replace(steps=1))
+    monkeypatch.setattr(model_card, "CARDS", tmp_path)
+    rates = "{split: generated_unseen, tasks: 140, tunings: 5, won: {A: 0.31, D: 0.9}}"
+    (tmp_path / "smollm2.md").write_text(f"---\nresults: {rates}\n---\n# A card\n", "utf-8")
+    words = ("demo", "--model", local_model, "--conditions", "A", "--out", tmp_path / "runs")
+    done = rpms(*words)
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^step 1 +at the start, holding nothing; \d+\.\d s$", done.out, re.M)
+    shown = " ".join(done.out.split())
+    assert "Over 140 tasks of generated_unseen (5 tunings) the model wins 31% under A." in shown
+    (played,) = read_report(tmp_path / "runs/demo-alfworld").run.played("A")
+    assert played.steps == 1 and played.output_tokens > 0
+
+
+def test_without_its_packages_it_says_what_to_do(
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, model = importlib.util.find_spec, get_environment("alfworld").demo.model
+    monkeypatch.setattr(
+        opening, "find_spec", lambda name: None if name == "xllamacpp" else find(name)
+    )
+    done = rpms("demo", "--out", tmp_path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"model '{model}' is not ready: run 'make local'" in done.err
+    assert done.err.endswith("rpms demo --model sim\n") and not [*tmp_path.iterdir()]
+
+
+def test_it_can_be_interrupted(start: Start, tmp_path: Path) -> None:
+    with serving() as server:
+        server.plays(Answer(wait=True))
+        words = ("demo", "--model", "openai:m", "--base-url", server.url, "--out", tmp_path)
+        process = start(*words)
+        assert process.stdout and process.stdout.readline()
+        while not server.requests:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "") and not [*tmp_path.iterdir()]
 
 
 def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> None:
-    """In the task that the world itself chooses; the table has its condition."""
+    """In the task that the world itself chooses, by the planner."""
     choice = get_environment("scienceworld").demo
-    done = rpms("demo", "--env", "scienceworld", "--conditions", choice.condition,
-                "--out", tmp_path)  # fmt: skip
+    done = rpms("demo", "--env", "scienceworld", "--out", tmp_path)
     assert (done.code, done.err) == (0, "")
     for label in ("recalled", "SCF dropped", "rejected", "vetoed", "won"):
         assert re.search(rf"^{label} ", done.out, re.M), label
     assert "it may need: unknown" not in done.out, "a reason is no need"
-    (won,) = read_report(tmp_path / "demo-scienceworld").run.played(choice.condition)
+    run = read_report(tmp_path / "demo-scienceworld").run
+    assert run.conditions == [*choice.conditions] == ["E"]
+    (won,) = run.played("E")
     assert won.success and f"after {won.steps} steps" in done.out
 
 
@@ -92,6 +220,8 @@ def test_where_tools_are_called_the_guard_stops_what_was_planted(
     assert "no answer has shown that yet policy Data Refueling" in shown
     assert "to be at most 2.0, and amount is 5.0" in shown
     assert shown.endswith("solved according to the simulator stopped 4 calls against the rules")
+    refused = rpms("demo", "--env", "telecom", "--model", "sim")
+    assert refused.code == 2 and "runs a script behind the guard" in refused.err
 
 
 def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:
@@ -106,11 +236,11 @@ def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:
     assert len(script) > 12 and refused == []
 
 
-def test_a_run_of_another_model_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="openai:m")
+def test_another_run_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="sim")
     before = {file: file.read_bytes() for file in folder.rglob("*.jsonl")}
-    done = rpms("demo", *FEW, "--out", tmp_path, "--json")
-    assert done.code == 2 and done.err.count("\n") == 1
+    done = rpms(*WITH_SIM, "--out", tmp_path, "--json")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1) and str(folder) in done.err
     assert before and {file: file.read_bytes() for file in before} == before
 
 

@@ -36,7 +36,7 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "memory stats": ((str(get_environment("alfworld").memory),), "goal_types"),
     "rules check": (WORLD, "problems"),
     "rules audit": (("--games", "1", *WORLD), "predictions"),
-    "demo": (("--tasks", "1", "--conditions", "B", "--out", "OUT", *WORLD), "tables"),
+    "demo": (("--conditions", "B", "--out", "OUT", *WORLD), "tables"),
 }  # fmt: skip
 
 

@@ -121,7 +121,8 @@ WRONG: dict[str, dict[str, str]] = {
     "memory show m": {"--limit -1": ""},
     "demo": {
         "--env mars": "",
-        "--tasks -1": "", "--conditions A,F": "unknown condition 'F'", "--conditions=,": "unknown",
+        "--model nowhere": "unknown model 'nowhere'",
+        "--conditions A,F": "unknown condition 'F'", "--conditions=,": "unknown",
         "--conditions A+reask": "guard='reask' is called 'verify' now",
     },
     "paint": {"": "paint"},

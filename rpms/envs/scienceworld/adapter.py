@@ -167,7 +167,7 @@ class ScienceWorld(Environment):
     def demo(self) -> Demo:
         """The first measuring task, which the planner only completes with a guard."""
         families = [self.parse_goal(task["goal"])["type"] for task in self.tasks("dev_mini")]
-        return Demo("dev_mini", families.index("F2"), tasks=1, steps=12, condition="E")
+        return Demo("dev_mini", families.index("F2"), ("E",), steps=12)
 
     def goal_types(self) -> list[str]:
         return goals.FAMILIES

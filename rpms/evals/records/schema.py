@@ -128,6 +128,8 @@ class Manifest(Extensible):
     settings: dict[str, Plain] = {}
     recorded: bool = False
     """The run of a custom agent (``rpms.middleware``), which has no plan."""
+    demo: bool = False
+    """The run of ``rpms demo``, which the next one replaces."""
     workers: Count | None = None
     concurrency: Count | None = None
     ray: str | None = None

@@ -101,6 +101,11 @@ class EpisodeRecorder:
         self._elapsed = perf_counter() - self._last
         self._seconds[stage] += self._elapsed
 
+    @property
+    def model_seconds(self) -> float:
+        """The time of all model calls so far."""
+        return self._seconds["llm_call"]
+
     async def take(self, stage: str, update: dict[str, Any] | None) -> None:
         """Record the update of a stage, and at the start of a step the true state, if set."""
         self.note(stage, update or {})
@@ -241,7 +246,7 @@ class EpisodeRecorder:
             "cost_usd": cost_of(self.spent, self._rates),
             "seconds": round(perf_counter() - self._began, 3),
             "env_seconds": round(self._seconds["env_step"] + self._seconds["reset_env"], 3),
-            "model_seconds": round(self._seconds["llm_call"], 3),
+            "model_seconds": round(self.model_seconds, 3),
             "started": self._started,
             "first_observation": self.state.get("first_observation", ""),
             "history": self.state.get("history", []),

@@ -147,7 +147,7 @@ def play_plan(
 ) -> None:  # fmt: skip
     """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C."""
     execution = execution.suited_to(plan)
-    _check(plan)
+    check_plan(plan)
     workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
     capacity = capacity_of(plan.env, workers, execution.concurrency)
     run = RunSession(
@@ -222,7 +222,7 @@ def _raise_errors(run: RunSession, out: str) -> None:
         )
 
 
-def _check(plan: RunPlan) -> None:
+def check_plan(plan: RunPlan) -> None:
     """Raise an error for a wrong name, key or file before the first episode."""
     chats = list[BaseChatModel]()
     for label, context in plan.conditions.items():
