@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -56,7 +57,7 @@ def report(
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
-    whole = read_report(folders, separate)
+    whole = read_report(folders, separate, processes=os.cpu_count() or 1)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
     if as_json or form == "json":

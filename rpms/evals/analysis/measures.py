@@ -10,11 +10,12 @@ which the tests check; SciPy is no dependency because it is a third of the whole
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
-from math import comb, erfc, fsum, gcd, lcm, sqrt
+from math import comb, erfc, fsum, gcd, isclose, lcm, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -38,6 +39,8 @@ LARGEST, FLIPS = 20_000_000, 100_000
 DIGITS = 9
 # Resamples are drawn in batches to save memory.
 BATCH = 500
+# The resamples of up to this many tasks are kept in memory.
+KEPT = 400
 CONFIDENCE = 0.95
 
 
@@ -150,7 +153,7 @@ def _drawn_flips(sizes: Sequence[int], positive: int) -> float:
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
     """Bootstrap interval of a mean; None if all values are equal."""
-    return _bootstrap((values,), np.mean)
+    return _bootstrap((values, [1] * len(values)))
 
 
 def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
@@ -161,7 +164,7 @@ def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval 
     pairs = [(part, whole) for part, whole in zip(parts, wholes, strict=True) if whole]
     if not pairs:
         return None
-    return _bootstrap(tuple(zip(*pairs, strict=True)), _ratio)
+    return _bootstrap(tuple(zip(*pairs, strict=True)))
 
 
 def interaction(
@@ -188,28 +191,35 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _ratio(parts: Any, wholes: Any, axis: int = -1) -> Any:
-    return np.sum(parts, axis=axis) / np.sum(wholes, axis=axis)
-
-
-def _bootstrap(
-    samples: Sequence[Sequence[float]], statistic: Callable[..., Any]
-) -> Interval | None:
-    """Percentile bootstrap; None if the values do not vary.
+def _bootstrap(samples: Sequence[Sequence[float]]) -> Interval | None:
+    """Percentile bootstrap of the ratio of two sums; None if the values do not vary.
 
     Equal values give equal resamples, and an interval of width 0 would claim a false certainty.
     """
-    if len(samples[0]) < 2:
+    if (n := len(samples[0])) < 2:
         return None
-    rng, n = np.random.default_rng(SEED), len(samples[0])
-    columns = [np.asarray(sample) for sample in samples]
-    estimates: list[Any] = []
-    for drawn in range(0, RESAMPLES, BATCH):
-        rows = rng.integers(0, n, (min(BATCH, RESAMPLES - drawn), n))
-        estimates.append(statistic(*(column[rows] for column in columns), axis=-1))
+    parts, wholes = (np.asarray(sample, dtype=float) for sample in samples)
+    batches = _kept_resamples(n) if n <= KEPT else _resamples(n)
+    estimates = [(counts @ parts) / (counts @ wholes) for counts in batches]
     outside = (1 - CONFIDENCE) / 2
     low, high = map(float, np.quantile(np.concatenate(estimates), (outside, 1 - outside)))
-    return Interval(low, high) if low < high else None
+    # Sums of equal values differ by rounding.
+    return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
+
+
+@lru_cache(maxsize=4)
+def _kept_resamples(n: int) -> list[Any]:
+    """The resamples of n values, which the intervals of one report share."""
+    return [*_resamples(n)]
+
+
+def _resamples(n: int) -> Iterator[Any]:
+    """For each resample how often it drew each of n values, in batches."""
+    rng = np.random.default_rng(SEED)
+    for drawn in range(0, RESAMPLES, BATCH):
+        size = min(BATCH, RESAMPLES - drawn)
+        rows = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(rows.ravel(), minlength=size * n).reshape(size, n).astype(float)
 
 
 Metric = Literal["success", "score"]

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic, sleep
@@ -54,12 +54,14 @@ POLL_S = 0.02
 AnEpisode = TypeVar("AnEpisode", bound=Episode)
 
 
+@lru_cache(maxsize=65_536)
 def slug(text: str) -> str:
     """A file name for any label or task id; a checksum makes it unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
     return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
+@lru_cache(maxsize=65_536)
 def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
     suffix = "" if repeat == trial == 1 else f".{repeat}.{trial}"
     return folder / STEPS / slug(condition) / f"{slug(task)}{suffix}.json.gz"

@@ -10,6 +10,7 @@ from typing import Any
 
 from rpms.evals.analysis.experiment import replicate_of, run_names
 from rpms.evals.analysis.joined_runs import read_joined
+from rpms.evals.analysis.kept_analyses import prepare_analyses
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
     failure_table,
@@ -141,21 +142,25 @@ def heading(run: Run) -> str:
     return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run, processes: int = 1) -> Report:
+    prepare_analyses(run, processes)
     protocol, tables = protocol_of(run.manifest), list[Table]()
     for answer in (make(run) for make in (EXPERIMENT_TABLES if run.pooled else TABLES)):
         tables += [answer] if isinstance(answer, Table) else answer or ()
     return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
-def report(folders: str | Path | Iterable[str | Path], separate: bool = False) -> Report:
+def report(
+    folders: str | Path | Iterable[str | Path], separate: bool = False, *, processes: int = 1
+) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
     Several runs of the same arms by other models or seeds are one experiment: the figures are means
     over the runs. Other runs of the same tasks are joined as separate arms, and the labels name the
-    settings in which the runs differ; ``separate`` joins every run so.
+    settings in which the runs differ; ``separate`` joins every run so. The step logs of a large run
+    are read by several ``processes`` the first time, and from the cache folder after that.
     """
-    return build_report(read_joined(as_folders(folders), separate))
+    return build_report(read_joined(as_folders(folders), separate), processes)
 
 
 read_report = report  # for modules in which ``report`` is a variable

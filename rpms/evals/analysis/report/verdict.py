@@ -80,7 +80,7 @@ def _experiment_caveats(run: Run) -> Iterator[str]:
             "models."
         )
     if len({part.manifest.commits for part in run.parts}) > 1:
-        yield f"The runs are not of one version: {commits_text(run)}."
+        yield f"Not one version: {commits_text(run)}."
     for kind in ("rules", "prompts"):
         if len({getattr(part.manifest.hashes, kind) for part in run.parts}) > 1:
             yield f"The {kind} of the runs differ (their checksums are in the manifests)."
