@@ -71,8 +71,9 @@ def experiment_tables(run: Run) -> Iterator[Table]:
     kinds = [*_type_figures(run, metric)]
     unit = "mean floored score" if metric == "score" else "share won"
     note = f"The {unit}, as the mean over {runs}."
-    yield _mean_table(run, "types", "Results by goal type", kinds, [note])
-    yield _run_table(run, "types-by-run", "Results by goal type and run", kinds)
+    title = f"Results by {'family' if metric == 'score' else 'goal type'}"
+    yield _mean_table(run, "types", title, kinds, [note])
+    yield _run_table(run, "types-by-run", f"{title} and run", kinds)
     if len(run.conditions) > 1:
         yield _pair_table(run, metric)
     note = f"The number of episodes of a run that ended so, as the mean over {runs}."
