@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 def report(
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR", help="One run folder, or several of the same tasks."),
+        typer.Argument(
+            metavar="DIR",
+            help="One run folder, or several of the same tasks. Runs of the same arms by other "
+            "models or seeds are one experiment with means over the runs.",
+        ),
     ],
     html: Annotated[
         Path | None,
@@ -33,6 +38,9 @@ def report(
         list[str] | None,
         option(OUTPUT, f"Print only this table.{AGAIN}", "--table", metavar="NAME"),
     ] = None,
+    separate: Annotated[
+        bool, option(OUTPUT, "Report runs of the same arms as separate arms, without means.")
+    ] = False,
     everything: Annotated[bool, option(OUTPUT, "Print every table.", "--all")] = False,
     form: Annotated[
         Literal["text", "json", "csv", "latex", "markdown"],
@@ -49,7 +57,7 @@ def report(
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
-    whole = read_report(folders)
+    whole = read_report(folders, separate, processes=os.cpu_count() or 1)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
     if as_json or form == "json":

@@ -30,7 +30,7 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     second = write_run(tmp_path / "second", {"A": [True] * 6, "D": [True] * 5 + [False]},
                        model="gpt", model_label="gpt", conditions=other(tmp_path, model="gpt",
                        base_url="http://elsewhere"))  # fmt: skip
-    report = package.report([first, str(second)])
+    report = package.report([first, str(second)], separate=True)
     arms = ["A model=sim", "D model=sim", "A model=gpt", "D model=gpt"]
     tables = report.as_json()["tables"]
     assert [row["A baseline"]["won"] for row in tables["runs"]["rows"]] == [0, 6]
@@ -52,10 +52,11 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     for text in (report.as_csv(), report.as_latex(), report.as_markdown()):
         assert all(arm in text for arm in arms)
     page = tmp_path / "both.html"
-    done = rpms("report", first, second, "--table", "main", "--html", page)
+    done = rpms("report", first, second, "--separate", "--table", "main", "--html", page)
     assert done.code == 0 and f"written: {page}" in " ".join(done.out.split())
     assert "D model=gpt" in done.out and page.read_text().count(' id="log-') == 24
-    assert rpms("report", first, second, "--format", "csv").out == report.as_csv()
+    csv = rpms("report", first, second, "--separate", "--format", "csv").out
+    assert csv == report.as_csv()
     assert not list(tmp_path.glob("*/report.*"))  # no folder is that of both
 
 
@@ -88,7 +89,7 @@ def test_labels_tell_only_what_differs(
     if "conditions" in changes:
         changes["conditions"] = other(tmp_path, **changes["conditions"])
     second = write_run(tmp_path / "second", WINS, logs=False, **changes)
-    run = read_joined([first, second])
+    run = read_joined([first, second], separate=True)
     assert [run.conditions[0], run.conditions[-1]] == labels
 
 

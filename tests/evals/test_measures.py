@@ -10,9 +10,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from rpms.evals.analysis import measures
 from rpms.evals.analysis.measures import (
     holm,
     interaction,
+    is_exact,
     mcnemar,
     mean_interval,
     ratio_interval,
@@ -67,6 +69,19 @@ def test_the_permutation_test_is_scipys_and_of_whole_differences_mcnemars(
     assert sign_flip(differences) == pytest.approx(theirs.pvalue, abs=1e-9)
     whole = [Fraction(round(difference)) for difference in differences]
     assert sign_flip(whole) == pytest.approx(mcnemar(whole.count(-1), whole.count(1)), abs=1e-12)
+
+
+def test_fine_differences_of_many_tasks_are_drawn_and_agree_with_the_exact_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    differences = [Fraction(int(value)) for value in rng.integers(-300, 400, 40)]
+    exact = sign_flip(differences)
+    assert is_exact(differences) and 0.01 < exact < 0.9
+    monkeypatch.setattr(measures, "LARGEST", 1000)
+    assert not is_exact(differences)
+    drawn = sign_flip(differences)
+    assert drawn == pytest.approx(exact, abs=0.01) and drawn == sign_flip(differences) != exact
 
 
 @settings(deadline=None, max_examples=5)

@@ -1,7 +1,8 @@
 """Joins runs of the same tasks into one run, for tables, verdict and page.
 
-If the runs differ in the model, the commit, the memory or a setting, the labels of their arms name
-these distinguishing settings. Only the tasks that all runs share count.
+Runs of the same arms that differ only in the model or the seed are one experiment
+(``experiment.py``). If others differ in the commit, the memory or a setting, the labels of their
+arms name these distinguishing settings. Only the tasks that all runs share count.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rpms.evals.analysis.experiment import common_arms, pooled_episodes, pooled_settings
 from rpms.evals.records.conditions import ON_THE_CARD, effective, value_text
 from rpms.evals.records.protocol_card import card_differences, memory_of, protocol_card
 from rpms.evals.records.run_folder import Run, read_run
@@ -34,8 +36,11 @@ class SourceArm(NamedTuple):
     settings: dict[str, Any]
 
 
-def read_joined(folders: Sequence[Path]) -> Run:
-    """One run folder, or several joined; an error if they do not fit together."""
+def read_joined(folders: Sequence[Path], separate: bool = False) -> Run:
+    """One run folder, or several joined; an error if they do not fit together.
+
+    With ``separate``, the runs of one experiment too are joined as separate arms.
+    """
     runs = [read_run(folder) for folder in folders]
     if len({folder.resolve() for folder in folders}) < len(runs):
         raise RpmsError(
@@ -43,7 +48,11 @@ def read_joined(folders: Sequence[Path]) -> Run:
         )
     if len(runs) == 1:
         return runs[0]
-    tasks, arms = _common_tasks(runs), _labelled(runs)
+    tasks = _common_tasks(runs)
+    sides = [{label: _settings(run, label) for label in run.conditions} for run in runs]
+    if not separate and (common := common_arms(runs, sides)):
+        return _pooled(runs, tasks, common, sides)
+    arms = _labelled(runs, sides)
     episodes = [
         episode.model_copy(update={"condition": label})
         for label, arm in arms.items()
@@ -57,6 +66,27 @@ def read_joined(folders: Sequence[Path]) -> Run:
         {episode.key: episode for episode in episodes},
         parts=tuple(runs),
         origins={label: (arm.run.folder, arm.label) for label, arm in arms.items()},
+    )
+
+
+def _pooled(
+    runs: Sequence[Run],
+    tasks: Mapping[str, PlannedTask],
+    common: Sequence[str],
+    sides: Sequence[Mapping[str, dict[str, Any]]],
+) -> Run:
+    """The runs of one experiment as repeats of the same tasks."""
+    arms = {label: SourceArm(runs[0], label, settings)
+            for label, settings in pooled_settings(runs, common, sides).items()}  # fmt: skip
+    ranks = {label: number for number, label in enumerate(common)}
+    episodes = pooled_episodes(runs, common, tasks, runs[0].repeats)
+    episodes.sort(key=lambda e: (e.index, ranks[e.condition], *e.key[2:]))
+    return Run(
+        runs[0].folder,
+        _joined_manifest(runs, tasks, arms),
+        {episode.key: episode for episode in episodes},
+        parts=tuple(runs),
+        pooled=True,
     )
 
 
@@ -89,9 +119,10 @@ def _common_tasks(runs: Sequence[Run]) -> dict[str, PlannedTask]:
     return tasks
 
 
-def _labelled(runs: Sequence[Run]) -> dict[str, SourceArm]:
+def _labelled(
+    runs: Sequence[Run], sides: Sequence[Mapping[str, dict[str, Any]]]
+) -> dict[str, SourceArm]:
     """Every arm by a unique label."""
-    sides = [{label: _settings(run, label) for label in run.conditions} for run in runs]
     names, arms = _distinguishing(sides), list[tuple[str, SourceArm]]()
     for run, side in zip(runs, sides, strict=True):
         for label, settings in side.items():

@@ -10,11 +10,12 @@ which the tests check; SciPy is no dependency because it is a third of the whole
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
-from math import comb, erfc, fsum, lcm, sqrt
+from math import comb, erfc, fsum, gcd, isclose, lcm, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -31,10 +32,15 @@ EXACT, EXACT_TIED = 50, 13
 # Shares of wins are compared exactly up to this common denominator, which allows for ten repeats of
 # a task with any of them missing.
 FINEST = 2_520
+# The largest work of an exact permutation test: tasks times the sum of their differences; beyond it
+# the test draws this many patterns of signs.
+LARGEST, FLIPS = 20_000_000, 100_000
 # Mean scores that agree to this many digits are equal.
 DIGITS = 9
 # Resamples are drawn in batches to save memory.
 BATCH = 500
+# The resamples of up to this many tasks are kept in memory.
+KEPT = 400
 CONFIDENCE = 0.95
 
 
@@ -101,25 +107,53 @@ def _sign_patterns(ranks: Sequence[int], positive: int) -> float:
 
 
 def sign_flip(differences: Sequence[Fraction]) -> float:
-    """Exact two-sided permutation test of the mean difference, over all patterns of signs.
+    """Two-sided permutation test of the mean difference, over all patterns of signs.
 
-    For differences of -1, 0 and 1 it is McNemar's exact test.
+    For differences of -1, 0 and 1 it is McNemar's exact test. It is exact unless the differences
+    are too many and too fine (``is_exact``); then it draws FLIPS patterns with a fixed seed.
     """
-    scale = min(FINEST, lcm(*(difference.denominator for difference in differences)))
-    sizes = [round(abs(difference) * scale) for difference in differences]
-    positive = sum(n for n, difference in zip(sizes, differences, strict=True) if difference > 0)
+    values = _whole(differences)
+    sizes = [abs(value) for value in values if value]
+    positive = sum(value for value in values if value > 0)
+    if not is_exact(differences):
+        return _drawn_flips(sizes, positive)
     # shares[n] is the share of sign patterns whose positive differences sum to n.
     shares = np.ones(1)
-    for size in filter(None, sizes):
+    for size in sizes:
         gap = np.zeros(size)
         shares = (np.concatenate([shares, gap]) + np.concatenate([gap, shares])) / 2
     below, above = shares[: positive + 1].sum(), shares[positive:].sum()
     return min(1.0, 2 * float(min(below, above)))
 
 
+def is_exact(differences: Sequence[Fraction]) -> bool:
+    """True if ``sign_flip`` counts every pattern of signs."""
+    values = _whole(differences)
+    return len(values) * sum(map(abs, values)) <= LARGEST
+
+
+def _whole(differences: Sequence[Fraction]) -> list[int]:
+    """The differences in the largest unit in which all are whole numbers."""
+    scale = min(FINEST, lcm(*(difference.denominator for difference in differences)))
+    values = [round(difference * scale) for difference in differences]
+    unit = gcd(*values) or 1
+    return [value // unit for value in values]
+
+
+def _drawn_flips(sizes: Sequence[int], positive: int) -> float:
+    """The share of drawn sign patterns at least as extreme; the observed pattern is one of them."""
+    rng, whole = np.random.default_rng(SEED), sum(sizes)
+    extreme = abs(2 * positive - whole)
+    hits = 0
+    for drawn in range(0, FLIPS, BATCH):
+        signs = rng.integers(0, 2, (min(BATCH, FLIPS - drawn), len(sizes)))
+        hits += int(np.sum(np.abs(2 * (signs @ np.asarray(sizes)) - whole) >= extreme))
+    return (hits + 1) / (FLIPS + 1)
+
+
 def mean_interval(values: Sequence[float]) -> Interval | None:
     """Bootstrap interval of a mean; None if all values are equal."""
-    return _bootstrap((values,), np.mean)
+    return _bootstrap((values, [1] * len(values)))
 
 
 def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
@@ -130,7 +164,7 @@ def ratio_interval(parts: Sequence[float], wholes: Sequence[float]) -> Interval 
     pairs = [(part, whole) for part, whole in zip(parts, wholes, strict=True) if whole]
     if not pairs:
         return None
-    return _bootstrap(tuple(zip(*pairs, strict=True)), _ratio)
+    return _bootstrap(tuple(zip(*pairs, strict=True)))
 
 
 def interaction(
@@ -157,28 +191,35 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _ratio(parts: Any, wholes: Any, axis: int = -1) -> Any:
-    return np.sum(parts, axis=axis) / np.sum(wholes, axis=axis)
-
-
-def _bootstrap(
-    samples: Sequence[Sequence[float]], statistic: Callable[..., Any]
-) -> Interval | None:
-    """Percentile bootstrap; None if the values do not vary.
+def _bootstrap(samples: Sequence[Sequence[float]]) -> Interval | None:
+    """Percentile bootstrap of the ratio of two sums; None if the values do not vary.
 
     Equal values give equal resamples, and an interval of width 0 would claim a false certainty.
     """
-    if len(samples[0]) < 2:
+    if (n := len(samples[0])) < 2:
         return None
-    rng, n = np.random.default_rng(SEED), len(samples[0])
-    columns = [np.asarray(sample) for sample in samples]
-    estimates: list[Any] = []
-    for drawn in range(0, RESAMPLES, BATCH):
-        rows = rng.integers(0, n, (min(BATCH, RESAMPLES - drawn), n))
-        estimates.append(statistic(*(column[rows] for column in columns), axis=-1))
+    parts, wholes = (np.asarray(sample, dtype=float) for sample in samples)
+    batches = _kept_resamples(n) if n <= KEPT else _resamples(n)
+    estimates = [(counts @ parts) / (counts @ wholes) for counts in batches]
     outside = (1 - CONFIDENCE) / 2
     low, high = map(float, np.quantile(np.concatenate(estimates), (outside, 1 - outside)))
-    return Interval(low, high) if low < high else None
+    # Sums of equal values differ by rounding.
+    return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
+
+
+@lru_cache(maxsize=4)
+def _kept_resamples(n: int) -> list[Any]:
+    """The resamples of n values, which the intervals of one report share."""
+    return [*_resamples(n)]
+
+
+def _resamples(n: int) -> Iterator[Any]:
+    """For each resample how often it drew each of n values, in batches."""
+    rng = np.random.default_rng(SEED)
+    for drawn in range(0, RESAMPLES, BATCH):
+        size = min(BATCH, RESAMPLES - drawn)
+        rows = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        yield np.bincount(rows.ravel(), minlength=size * n).reshape(size, n).astype(float)
 
 
 Metric = Literal["success", "score"]
@@ -232,7 +273,9 @@ class Pair:
         difference: second minus first, in the primary figure.
         interval: paired bootstrap interval of the difference.
         p: exact test of the wins: McNemar's, or ``sign_flip`` for several repeats.
-        p_score: Wilcoxon's signed-rank test of the floored scores.
+        p_score: test of the floored scores: Wilcoxon's signed-rank test, or ``sign_flip`` over the
+            runs of an experiment.
+        exact: the permutation test of the scores counts every pattern of signs.
     """
 
     n: int
@@ -242,6 +285,7 @@ class Pair:
     interval: Interval | None
     p: float
     p_score: float
+    exact: bool = True
 
 
 def rate(episodes: Sequence[Episode]) -> Rate:
@@ -306,14 +350,17 @@ def shared_tasks(*sides: Mapping[str, object]) -> list[str]:
     return [task for task in sides[0] if all(task in side for side in sides[1:])]
 
 
-def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) -> Pair:
-    """Compare two conditions task by task."""
+def pair(
+    first: Iterable[Episode], second: Iterable[Episode], metric: Metric, pooled: bool = False
+) -> Pair:
+    """Compare two conditions task by task; of an experiment, all runs of a task at once."""
     before, after = by_task(first), by_task(second)
     pairs = [(before[task], after[task]) for task in shared_tasks(before, after)]
     won = [wins_of(new) - wins_of(old) for old, new in pairs]
     # Rounding removes differences that come from the order of addition.
     scores = [round(_score_of(new) - _score_of(old), DIGITS) for old, new in pairs]
     only_first, only_second = (sum(sign * gain > 0 for gain in won) for sign in (-1, 1))
+    points = [_hundredths(new) - _hundredths(old) for old, new in pairs] if pooled else []
     gain = mean(scores if metric == "score" else [float(gain) for gain in won])
     return Pair(
         n=len(pairs),
@@ -322,7 +369,8 @@ def pair(first: Iterable[Episode], second: Iterable[Episode], metric: Metric) ->
         difference=gain.value,
         interval=gain.interval,
         p=mcnemar(only_first, only_second) if {*won} <= {-1, 0, 1} else sign_flip(won),
-        p_score=wilcoxon(scores),
+        p_score=sign_flip(points) if pooled else wilcoxon(scores),
+        exact=is_exact(points),
     )
 
 
@@ -333,6 +381,11 @@ def wins_of(repeats: Sequence[Episode]) -> Fraction:
 
 def _score_of(repeats: Sequence[Episode]) -> float:
     return fsum(episode.floored for episode in repeats) / len(repeats)
+
+
+def _hundredths(repeats: Sequence[Episode]) -> Fraction:
+    """The mean score in hundredths of a point, which makes the sum over runs a whole number."""
+    return Fraction(sum(round(100 * episode.floored) for episode in repeats), len(repeats))
 
 
 def groups(run: Run) -> list[str]:

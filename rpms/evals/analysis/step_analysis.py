@@ -19,14 +19,15 @@ If the rule folder of a run is missing or has changed, the current manual is use
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
@@ -57,7 +58,7 @@ UNJUDGED = ("not groundable", "scf")
 LEARNED = "learned"
 GUARDED = ("retried", "fallback", "replaced", "overridden")
 """The counted verdicts of the guard."""
-CACHED = 20_000
+CACHED = 100_000
 """The number of analyses in the cache, which tables, verdict and page share."""
 
 
@@ -176,13 +177,57 @@ def analyse(
     )
 
 
-def analysis_of(run: Run, episode: Episode) -> Analysis:
-    """The analysis of an episode; a log is read again only if its file has changed."""
+class AnalysisKey(NamedTuple):
+    """Everything that determines the analysis of an episode, besides this package."""
+
+    file: Path
+    stamp: tuple[int, int]
+    env: str
+    chosen: tuple[tuple[str, str], ...]
+    goal: str
+    mode: FailureMode | None
+    error: str
+
+
+_ANALYSES: dict[AnalysisKey, Analysis] = {}
+
+
+def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
     names = ("rules_dir", "without_rules", "memory_control")
     chosen = tuple((name, str(settings.get(name) or "")) for name in names)
     ending = (episode.goal, episode.failure_mode, episode.error)
-    return _analysis_of(file, stamp_of(file), run.manifest.env, chosen, *ending)
+    return AnalysisKey(file, stamp_of(file), run.manifest.env, chosen, *ending)
+
+
+def analysis_of(run: Run, episode: Episode) -> Analysis:
+    """The analysis of an episode; a log is read again only if its file has changed."""
+    key = key_of(run, episode)
+    if key not in _ANALYSES:
+        remember(key, analysis_by(key))
+    return _ANALYSES[key]
+
+
+def remember(key: AnalysisKey, analysis: Analysis) -> None:
+    """Keep an analysis in memory; beyond CACHED the others are forgotten."""
+    if len(_ANALYSES) >= CACHED:
+        _ANALYSES.clear()
+    _ANALYSES[key] = analysis
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Without garbage collection: the many objects of a log have no cycles and are freed at once.
+
+    Python would walk through all of them many times, which doubles the time of reading.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
@@ -191,24 +236,21 @@ def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
     return {key: analysis for key, analysis in every.items() if analysis.logged}
 
 
-@lru_cache(maxsize=CACHED)
-def _analysis_of(
-    file: Path,
-    _stamp: tuple[int, int],
-    env: str,
-    chosen: tuple[tuple[str, str], ...],
-    goal: str,
-    mode: FailureMode | None,
-    error: str,
-) -> Analysis:
-    settings, log = dict(chosen), read_log(file)
+def analysis_by(key: AnalysisKey) -> Analysis:
+    """Read and analyse a step log."""
+    with _paused_collection():
+        return _analysis_by(key)
+
+
+def _analysis_by(key: AnalysisKey) -> Analysis:
+    settings, log, env = dict(key.chosen), read_log(key.file), key.env
     try:
         manual = load_manual(env, settings["rules_dir"], settings["without_rules"])
     except RpmsError:  # the rules of that arm are missing
         manual = load_manual(env)
     arguments: dict[str, Any] = {
-        "manual": manual, "goal": _goal(env, goal), "settings": settings, "mode": mode,
-        "error": error,
+        "manual": manual, "goal": _goal(env, key.goal), "settings": settings, "mode": key.mode,
+        "error": key.error,
     }  # fmt: skip
     try:
         return analyse(log["steps"] if log else (), **arguments, logged=log is not None)

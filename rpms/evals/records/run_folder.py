@@ -19,10 +19,11 @@ import json
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic, sleep
@@ -53,12 +54,14 @@ POLL_S = 0.02
 AnEpisode = TypeVar("AnEpisode", bound=Episode)
 
 
+@lru_cache(maxsize=65_536)
 def slug(text: str) -> str:
     """A file name for any label or task id; a checksum makes it unique."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
     return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
+@lru_cache(maxsize=65_536)
 def step_log_file(folder: Path, condition: str, task: str, repeat: int = 1, trial: int = 1) -> Path:
     suffix = "" if repeat == trial == 1 else f".{repeat}.{trial}"
     return folder / STEPS / slug(condition) / f"{slug(task)}{suffix}.json.gz"
@@ -76,6 +79,8 @@ class Run:
         damaged: the numbers of the lines that cannot be read.
         parts: the joined runs (``joined_runs.py``); empty for a single run.
         origins: of joined runs, each condition's run folder and its label there.
+        pooled: the parts are runs of one experiment (``experiment.py``). The episodes of one task
+            in all parts are its repeats here: those of the first part, then those of the next.
     """
 
     folder: Path
@@ -85,6 +90,7 @@ class Run:
     damaged: tuple[int, ...] = ()
     parts: tuple[Run, ...] = ()
     origins: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
+    pooled: bool = False
 
     @property
     def conditions(self) -> list[str]:
@@ -98,8 +104,17 @@ class Run:
 
     @property
     def repeats(self) -> int:
-        """The number of repeats of each task."""
+        """The number of repeats of each task, over all runs of an experiment."""
+        return self.repeats_of_part * (len(self.parts) if self.pooled else 1)
+
+    @property
+    def repeats_of_part(self) -> int:
+        """The number of repeats of each task within one run."""
         return int(self.manifest.settings.get("repeats") or 1)
+
+    def part_number(self, episode: Episode) -> int:
+        """The index of an episode's run among the runs of an experiment; 0 for a single run."""
+        return (episode.repeat - 1) // self.repeats_of_part if self.pooled else 0
 
     @property
     def planned(self) -> int:
@@ -156,9 +171,22 @@ class Run:
     def judged(self, condition: str) -> list[Episode]:
         """The finished episodes without an error.
 
-        There is one for each repeat of a task; ``measures.py`` averages over the repeats.
+        There is one for each repeat of a task; ``measures.py`` averages over the repeats. Of an
+        experiment only the tasks count that every run has finished without an error.
         """
-        return [episode for episode in self.played(condition) if not episode.is_error]
+        return self._judged[condition]
+
+    @cached_property
+    def _judged(self) -> dict[str, list[Episode]]:
+        return {name: self._without_errors(name) for name in self.conditions}
+
+    def _without_errors(self, condition: str) -> list[Episode]:
+        episodes = [episode for episode in self.played(condition) if not episode.is_error]
+        if not self.pooled:
+            return episodes
+        places = {(episode.task, self.part_number(episode)) for episode in episodes}
+        finished = Counter(task for task, _ in places)
+        return [e for e in episodes if finished[e.task] == len(self.parts)]
 
     def settings(self, condition: str) -> Mapping[str, Any]:
         return self.manifest.conditions[condition]
@@ -167,6 +195,12 @@ class Run:
         return str(self.settings(condition).get("model", self.manifest.model))
 
     def log_file(self, episode: Episode) -> Path:
+        if self.pooled:
+            part, before = self.parts[(n := self.part_number(episode))], n * self.repeats_of_part
+            number = episode.repeat - before
+            return step_log_file(
+                part.folder, episode.condition, episode.task, number, episode.trial
+            )
         folder, label = self.origins.get(episode.condition, (self.folder, episode.condition))
         return step_log_file(folder, label, *episode.key[1:])
 

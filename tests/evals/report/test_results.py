@@ -374,7 +374,7 @@ def resumed(tmp_path: Path) -> Run:
 
 def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run) -> None:
     report = build_report(resumed)
-    assert len({table.id for table in report.tables}) == 11
+    assert len({table.id for table in report.tables}) == 12
     for table in report.tables:
         assert BOTH in table.source and BOTH in table.as_markdown(), table.id
         assert LABEL in table.source and "generated_unseen" in table.source

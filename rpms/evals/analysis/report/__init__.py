@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.analysis.experiment import replicate_of, run_names
 from rpms.evals.analysis.joined_runs import read_joined
+from rpms.evals.analysis.kept_analyses import prepare_analyses
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
     failure_table,
@@ -28,6 +30,8 @@ from rpms.evals.analysis.report.results import (
     trial_table,
     type_table,
 )
+from rpms.evals.analysis.report.rounds import round_tables
+from rpms.evals.analysis.report.run_means import experiment_tables
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.analysis.tables import Table, latex_comment, markdown_text, sources
@@ -39,14 +43,20 @@ from rpms.vocabulary.spelling import offer
 __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, run_table, square_tables, type_table, task_table, pair_table, repeat_table,
-    trial_table, failure_table, cause_table, step_table, recall_outcome_table, conflict_table,
-    guard_table, token_table,
+    main_table, run_table, square_tables, type_table, task_table, pair_table, round_tables,
+    repeat_table, trial_table, failure_table, cause_table, step_table, recall_outcome_table,
+    conflict_table, guard_table, token_table,
 )  # fmt: skip
 """In reading order; a function returns None if the run has no data for its table."""
+EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
+    experiment_tables, round_tables, square_tables, task_table, trial_table, step_table,
+    recall_outcome_table, conflict_table, guard_table, token_table,
+)  # fmt: skip
+"""The tables of an experiment with several runs."""
 
 BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
 """The brief report has the first available table of each group; the verdict covers the pairs."""
+EXPERIMENT_BRIEF = (("main",), ("pairs",), ("types",))
 
 
 @dataclass(frozen=True)
@@ -72,11 +82,22 @@ class Report:
             "commit": manifest.commits,
             **{name: getattr(manifest, name) for name in fields},
             "complete": self.run.complete,
+            "runs": self._runs(),
             "verdict": self.verdict,
             "planned": self.run.planned,
             "played": self.run.done,
             "tables": {table.id: table.as_json() for table in self.tables},
         }
+
+    def _runs(self) -> list[dict[str, Any]]:
+        """The runs of an experiment; empty otherwise."""
+        if not self.run.pooled:
+            return []
+        return [
+            {"name": name, "folder": str(part.folder), **replicate_of(part)._asdict(),
+             "commit": part.manifest.commits, "played": part.done}
+            for name, part in zip(run_names(self.run), self.run.parts, strict=True)
+        ]  # fmt: skip
 
     def as_markdown(self) -> str:
         """Source, protocol and verdict once, then the tables."""
@@ -112,7 +133,8 @@ class Report:
     def brief(self) -> Report:
         """The report with its three main tables: results, their breakdown, and causes of losses."""
         available = {table.id for table in self.tables}
-        choices = (next((name for name in names if name in available), "") for names in BRIEF)
+        brief = EXPERIMENT_BRIEF if self.run.pooled else BRIEF
+        choices = (next((name for name in names if name in available), "") for names in brief)
         return self.only(list(filter(None, choices)))
 
 
@@ -120,20 +142,25 @@ def heading(run: Run) -> str:
     return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
 
 
-def build_report(run: Run) -> Report:
+def build_report(run: Run, processes: int = 1) -> Report:
+    prepare_analyses(run, processes)
     protocol, tables = protocol_of(run.manifest), list[Table]()
-    for answer in (make(run) for make in TABLES):
+    for answer in (make(run) for make in (EXPERIMENT_TABLES if run.pooled else TABLES)):
         tables += [answer] if isinstance(answer, Table) else answer or ()
     return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
-def report(folders: str | Path | Iterable[str | Path]) -> Report:
+def report(
+    folders: str | Path | Iterable[str | Path], separate: bool = False, *, processes: int = 1
+) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
-    Several run folders of the same tasks are joined; the labels then name the settings in which
-    the runs differ.
+    Several runs of the same arms by other models or seeds are one experiment: the figures are means
+    over the runs. Other runs of the same tasks are joined as separate arms, and the labels name the
+    settings in which the runs differ; ``separate`` joins every run so. The step logs of a large run
+    are read by several ``processes`` the first time, and from the cache folder after that.
     """
-    return build_report(read_joined(as_folders(folders)))
+    return build_report(read_joined(as_folders(folders), separate), processes)
 
 
 read_report = report  # for modules in which ``report`` is a variable

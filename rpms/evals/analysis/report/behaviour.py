@@ -32,22 +32,26 @@ AGENT_FAILURES = {
     "wrong_termination": "stopped before the goal",
     "format": "format",
 }
+FAILURE_MODES: dict[str, Sequence[str]] = {
+    **{title: [mode] for mode, title in AGENT_FAILURES.items()},
+    "lost by the agent": [*AGENT_FAILURES],
+    **{mode.replace("_", " "): [mode] for mode in ERRORS},
+}
+"""The failure modes of each row or column."""
+FAILURE_NOTE = (
+    "Timeout: the episode used all its steps. Stopped before the goal: the environment or the "
+    "agent ended the episode. Format: most replies had no readable action. Model errors and "
+    "infrastructure errors are not failures of the agent; such episodes are left out of every "
+    "rate."
+)
 
 
 def failure_table(run: Run) -> Table:
     ends = {name: [(e.failure_mode or "", e) for e in run.played(name)] for name in run.conditions}
-    modes = {title: [mode] for mode, title in AGENT_FAILURES.items()}
-    modes["lost by the agent"] = [*AGENT_FAILURES]
-    modes |= {mode.replace("_", " "): [mode] for mode in ERRORS}
-    notes = [
-        "Timeout: the episode used all its steps. Stopped before the goal: the environment or the "
-        "agent ended the episode. Format: most replies had no readable action. Model errors and "
-        "infrastructure errors are not failures of the agent; such episodes are left out of every "
-        "rate.",
-    ]
     return Table(
         "failures", "Failure modes", source_of(run),
-        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, modes), notes=notes,
+        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, FAILURE_MODES),
+        notes=[FAILURE_NOTE],
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause
+from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.measures import groups, metric_of
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.plots import conditions_plot
@@ -237,7 +238,7 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
     cause = analysis.cause or Cause("", 0, "")
     return {
         "c": episode.condition,
-        "task": _task_name(episode),
+        "task": _task_name(run, episode),
         "n": episode.index,
         "type": episode.type,
         "goal": episode.goal,
@@ -258,10 +259,12 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
     }
 
 
-def _task_name(episode: Episode) -> str:
-    """The task, with the numbers of repeat and trial above 1."""
-    counters = (("repeat", episode.repeat), ("trial", episode.trial))
-    suffix = ", ".join(f"{name} {number}" for name, number in counters if number > 1)
+def _task_name(run: Run, episode: Episode) -> str:
+    """The task, with its run in an experiment and the numbers of repeat and trial above 1."""
+    part = run.part_number(episode)
+    counters = (("repeat", episode.repeat - part * run.repeats_of_part), ("trial", episode.trial))
+    places = [run_names(run)[part]] if run.pooled else []
+    suffix = ", ".join(places + [f"{name} {number}" for name, number in counters if number > 1])
     return f"{episode.task} ({suffix})" if suffix else episode.task
 
 

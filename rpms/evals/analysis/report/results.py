@@ -83,7 +83,7 @@ def main_table(run: Run) -> Table:
         f"tasks that the condition and {first} both finished.",
         *_repeat_note(run),
         *borrowed_memory(run),
-        *_missing(run),
+        *missing_notes(run),
     ]
     return Table(
         "main", "Results by condition", source_of(run), [*columns, "errors", "not run"], rows,
@@ -145,7 +145,7 @@ def run_table(run: Run) -> Table | None:
     )  # fmt: skip
 
 
-def _missing(run: Run) -> Iterator[str]:
+def missing_notes(run: Run) -> Iterator[str]:
     """Notes on episodes that the figures leave out."""
     errors = [e for name in run.conditions for e in run.played(name) if e.is_error]
     for mode in sorted({e.failure_mode or "" for e in errors}):
@@ -383,7 +383,7 @@ def flip_rate(tasks: Sequence[Sequence[bool]]) -> float | None:
 
 
 def repeat_table(run: Run) -> Table | None:
-    if run.repeats < 2:
+    if run.repeats < 2 or run.pooled:
         return None
     powers = sorted({1, 2, run.repeats})
     rows = []

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from rpms.envs import get_environment
+from rpms.evals.analysis.experiment import commits_text
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Manifest
@@ -25,6 +26,14 @@ def source_of(run: Run) -> str:
         for label, stages in manifest.swapped.items()
         for stage, code in stages.items()
     )
+    if run.pooled:
+        runs = (
+            f"{quantity(len(run.parts), 'run')} of the same {quantity(len(run.conditions), 'arm')}"
+        )
+        return (
+            f"{manifest.env} {manifest.split}, {tasks}, {runs}, {episodes}; "
+            f"model: {manifest.model_label}; {commits_text(run)}{swapped}"
+        )
     if run.parts:
         tasks += " that both runs share" if len(run.parts) == 2 else " that all runs share"
     models = (
@@ -43,11 +52,12 @@ def short_type(run: Run, kind: str) -> str:
 def borrowed_memory(run: Run) -> Iterator[str]:
     """A note for conditions whose memory was learned by another model."""
     readers: dict[tuple[str, str], list[str]] = {}
-    for name, context in run.manifest.conditions.items():
-        if context.get("memory") and context.get("memory_control", "none") != "empty":
-            model = str(context.get("model", run.manifest.model))
-            digest = run.manifest.hashes.memory.get(name, "")
-            readers.setdefault((digest, model), []).append(name)
+    for part in run.parts if run.pooled else (run,):
+        for name in filter(part.manifest.conditions.__contains__, run.conditions):
+            context = part.settings(name)
+            if context.get("memory") and context.get("memory_control", "none") != "empty":
+                digest = part.manifest.hashes.memory.get(name, "")
+                readers.setdefault((digest, part.model(name)), []).append(name)
     for (digest, model), conditions in readers.items():
         memory = run.manifest.memories.get(digest)
         if memory is None or memory.learned_by in ([], [model]):

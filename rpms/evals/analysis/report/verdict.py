@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from rpms.evals.analysis.arm_differences import ArmOfRun, arm_differences
 from rpms.evals.analysis.causes import UNKNOWN
+from rpms.evals.analysis.experiment import arms_left_out, by_run, commits_text, run_names
 from rpms.evals.analysis.joined_runs import named_parts
-from rpms.evals.analysis.measures import Pair, holm, metric_of, pair
+from rpms.evals.analysis.measures import Pair, holm, metric_of, pair, per_task, shared_tasks
 from rpms.evals.analysis.report.behaviour import cause_of
 from rpms.evals.analysis.report.results import figure, unfinished
 from rpms.evals.analysis.tables import p_value
@@ -43,8 +44,10 @@ def verdict(run: Run) -> list[str]:
 
 
 def _caveats(run: Run) -> Iterator[str]:
-    for name, part in named_parts(run):
-        if all(part.model(arm) in LABELS for arm in part.conditions):
+    if run.pooled:
+        yield from _experiment_caveats(run)
+    for name, part in () if run.pooled else named_parts(run):
+        if _is_built_in(part):
             subject = f"{name}: the" if name else "The"
             yield (
                 f"{subject} model is {part.manifest.model_label}, so these results are no evidence "
@@ -61,12 +64,37 @@ def _caveats(run: Run) -> Iterator[str]:
         yield f"Left out below: {errors} of {run.done} episodes, which ended in an error."
 
 
+def _is_built_in(run: Run) -> bool:
+    """True if no arm was run by a language model."""
+    return all(run.model(arm) in LABELS for arm in run.conditions)
+
+
+def _experiment_caveats(run: Run) -> Iterator[str]:
+    """What the means are over, and in what the runs differ beyond the model and the seed."""
+    names = run_names(run)
+    yield f"Figures are means over {quantity(len(names), 'run')}: {', '.join(names)}."
+    built_in = {part.manifest.model_label: None for part in run.parts if _is_built_in(part)}
+    if built_in:
+        yield (
+            f"Among the models: {', '.join(built_in)}. These runs are no evidence about language "
+            "models."
+        )
+    if len({part.manifest.commits for part in run.parts}) > 1:
+        yield f"Not one version: {commits_text(run)}."
+    for kind in ("rules", "prompts"):
+        if len({getattr(part.manifest.hashes, kind) for part in run.parts}) > 1:
+            yield f"The {kind} of the runs differ (their checksums are in the manifests)."
+    if left_out := arms_left_out(run):
+        arms = ", ".join(f"{arm} ({', '.join(runs)})" for arm, runs in left_out.items())
+        yield f"Left out, because not every run has the arm: {arms}."
+
+
 def _comparison_lines(run: Run) -> Iterator[str]:
     metric = metric_of(run.manifest.env)
     pairs = {
         comparison: paired
         for comparison in comparisons(run)
-        if (paired := pair(run.judged(comparison.first), run.judged(comparison.second), metric)).n
+        if (paired := _paired(run, comparison)).n
     }
     tests = [paired.p_score if metric == "score" else paired.p for paired in pairs.values()]
     for (comparison, paired), p, corrected in list(
@@ -80,6 +108,11 @@ def _comparison_lines(run: Run) -> Iterator[str]:
         for name in run.conditions:
             cell = figure(run.judged(name), metric)
             yield f"{condition_title(name)}: {what} {cell.text} {cell.note}".strip() + "."
+
+
+def _paired(run: Run, comparison: Comparison) -> Pair:
+    first, second = (run.judged(name) for name in comparison[:2])
+    return pair(first, second, metric_of(run.manifest.env), run.pooled)
 
 
 def comparisons(run: Run) -> list[Comparison]:
@@ -102,6 +135,16 @@ def comparisons(run: Run) -> list[Comparison]:
     compared = {name for comparison in chosen for name in comparison[:2]}
     first, *rest = run.conditions
     return [*chosen, *(Comparison(first, name) for name in rest if name not in compared)]
+
+
+def discordant_by_run(run: Run, comparison: Comparison) -> str:
+    """``3:51, 4:49``: the tasks that only the second arm won : only the first won, in each run."""
+    counts = []
+    for sides in zip(*(by_run(run, run.judged(name)) for name in comparison[:2]), strict=True):
+        first, second = (per_task(side, lambda e: e.success) for side in sides)
+        gains = [second[task] - first[task] for task in shared_tasks(first, second)]
+        counts.append(f"{sum(gain > 0 for gain in gains)}:{sum(gain < 0 for gain in gains)}")
+    return ", ".join(counts)
 
 
 def _twins(run: Run) -> dict[str, str]:
@@ -145,7 +188,9 @@ def _sentence(
     graded = metric_of(run.manifest.env) == "score"
     difference = (paired.difference or 0.0) * (1 if graded else 100)
     figures = [f"{difference:+.1f} {'points of score' if graded else 'points'}"]
-    if paired.only_first + paired.only_second and not graded:
+    if run.pooled:
+        figures.append(f"discordant games by run {discordant_by_run(run, comparison)}")
+    elif paired.only_first + paired.only_second and not graded:
         figures.append(f"{paired.only_second}:{paired.only_first} discordant games")
     if corrected < LEVEL:
         result = f"significantly {'worse' if difference < 0 else 'better'}"
@@ -154,7 +199,8 @@ def _sentence(
     test = _p_text(p)
     if p < LEVEL <= corrected:
         test += f" ({p_value(corrected).text} after Holm's correction for {tests} comparisons)"
-    words = ", ".join([result, *figures, test, quantity(paired.n, "task")])
+    over = [f"{len(run.parts)} runs"] if run.pooled else []
+    words = ", ".join([result, *figures, test, quantity(paired.n, "task"), *over])
     return f"{_pair_title(run, comparison)}: {words}."
 
 
