@@ -8,8 +8,8 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-CARDS = Path(__file__).with_name("cards")
-"""The folder of the shipped cards, each called ``NAME.md`` for the model ``local:NAME``."""
+CARDS = Path(__file__).with_name("adapters")
+"""The folder of the adapters; the card of the model ``local:NAME`` is called ``NAME.md``."""
 FENCE = "---\n"
 
 Share = Annotated[float, Field(ge=0, le=1)]

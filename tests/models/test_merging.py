@@ -17,6 +17,7 @@ import pytest
 from rpms.models import local, merging, open_model, weights
 from rpms.models.local import find_weights, parse_name, prepare_weights, weight_stamps
 from rpms.models.merging import merge, merged_file
+from rpms.models.model_card import results_of
 from rpms.models.weights import Adapter, adapter_file, adapters, read_metadata
 from rpms.vocabulary.errors import RpmsError
 from tools import adapter_gguf
@@ -330,7 +331,9 @@ def test_replies_are_compared(tmp_path: Path) -> None:
 def test_each_shipped_adapter_has_a_card_and_fits_its_base(name: str) -> None:
     file = adapter_file(name)
     assert file.stat().st_size <= 10 * 1024 * 1024
-    assert file.with_suffix(".md").read_text().startswith("# ")
+    card = file.with_suffix(".md").read_text()
+    assert f"\n# {name}\n" in card and "license: apache-2.0" in card
+    assert results_of(f"local:{name}")
     metadata = read_metadata(file)
     assert metadata["general.type"] == "adapter" and metadata["adapter.lora.alpha"] > 0
     assert adapters()[name].base in local.SHIPPED
