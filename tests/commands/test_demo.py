@@ -147,22 +147,25 @@ def test_one_document_with_both_episodes(
 
 
 @pytest.mark.engine
-def test_a_real_language_model_plays(
-    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: Demo, local_model: str
-) -> None:
-    """One step; the rate is that of its card, here a stand-in."""
-    monkeypatch.setattr(type(get_environment("alfworld")), "demo", choice._replace(steps=1))
-    monkeypatch.setattr(model_card, "CARDS", tmp_path)
-    rates = "{split: generated_unseen, tasks: 140, tunings: 5, won: {A: 0.31, D: 0.9}}"
-    (tmp_path / "smollm2.md").write_text(f"---\nresults: {rates}\n---\n# A card\n", "utf-8")
-    words = ("demo", "--model", local_model, "--conditions", "A", "--out", tmp_path / "runs")
-    done = rpms(*words)
-    assert (done.code, done.err) == (0, "")
-    assert re.search(r"^step 1 +at the start, holding nothing; \d+\.\d s$", done.out, re.M)
-    shown = " ".join(done.out.split())
-    assert "Over 140 tasks of generated_unseen (5 tunings) the model wins 31% under A." in shown
-    (played,) = read_report(tmp_path / "runs/demo-alfworld").run.played("A")
-    assert played.steps == 1 and played.output_tokens > 0
+@pytest.mark.usefixtures("local_model")
+def test_the_shipped_model_loses_and_wins_as_the_readme_shows(rpms: Rpms, tmp_path: Path) -> None:
+    done = rpms("demo", "--out", tmp_path)
+    assert done.code == 0, done.err
+    baseline, guarded = (read_report(tmp_path / "demo-alfworld").run.played(name)[0]
+                         for name in ("A", "D+verify"))  # fmt: skip
+    assert not baseline.success and guarded.success and guarded.output_tokens > 0
+    shown = _plain(done.out)
+    assert re.search(r"'[a-z0-9 ]+' was rejected 3 times;", shown)
+    readme = Path("README.md").read_text(encoding="utf-8").partition("A part of the output:")[2]
+    for part in _plain(readme.split("```")[1].removeprefix("text")).split(" ... "):
+        assert part in shown
+    results = model_card.results_of("local:smollm2-alfworld")
+    assert results and f"{results.won['D+verify']:.0%} under D+verify" in shown
+
+
+def _plain(text: str) -> str:
+    """The words alone: lines are broken at another width, and a step takes another time."""
+    return " ".join(re.sub(r"\d+\.\d s\b", "", text).split())
 
 
 def test_without_its_packages_it_says_what_to_do(
