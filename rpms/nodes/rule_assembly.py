@@ -9,7 +9,7 @@ from rpms.vocabulary.turn import rejected_since
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:
-    """Read goal, belief, the last turn and its decision; return the active rules."""
+    """Read goal, sub-goal, belief, the last turn and its decision; return the active rules."""
     context = settings_of(state)
     manual = manual_of(state)
     rejected = last_rejection(state, manual)

@@ -67,7 +67,7 @@ prefix; ``situation`` changes with the belief.
 """
 
 
-class Step(NamedTuple):
+class StepNeeds(NamedTuple):
     """What one step of a goal needs from the manual; by default everything.
 
     Attributes:
@@ -286,26 +286,28 @@ class Manual:
                 ``sub_goal`` has what matters for one step of the goal.
             sub_goal: that step; without a name, ``sub_goal`` is the same as ``goal``.
         """
-        step = self._step(sub_goal, rejected is not None) if scope == "sub_goal" else Step()
+        step = self._step(sub_goal, rejected is not None) if scope == "sub_goal" else StepNeeds()
         # Only numbered places differ between scenes.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
-        about = (goal["type"], goal["object"], goal["destination"], goal["sentence"])
-        key = (scope, step, about, places)
+        goal_key = (goal["type"], goal["object"], goal["destination"], goal["sentence"])
+        key = (scope, step, goal_key, places)
         if key not in self._fixed:
             self._fixed[key] = self._assemble(goal, places, scope, step)
         return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
 
-    def _step(self, sub_goal: str, rejected: bool) -> Step:
+    def _step(self, sub_goal: str, rejected: bool) -> StepNeeds:
         """What matters for a sub-goal, by the actions that Tier 2 lists for it."""
         patterns = self.domain.applicable.get(sub_goal, [])
         if not patterns:
-            return Step()
+            return StepNeeds()
         actions = {pattern.action for pattern in patterns} | {self.demanded(sub_goal)}
         during = {"search"} if any(pattern.likely for pattern in patterns) else set()
-        return Step(frozenset(actions), frozenset(during | ({"rejection"} if rejected else set())))
+        if rejected:
+            during.add("rejection")
+        return StepNeeds(frozenset(actions), frozenset(during))
 
     def _assemble(
-        self, goal: GoalSpec, places: Sequence[str], scope: Scope, step: Step
+        self, goal: GoalSpec, places: Sequence[str], scope: Scope, step: StepNeeds
     ) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
         categories = self.categories_of(kind)
