@@ -233,9 +233,10 @@ def _judgement(plan: RunPlan) -> Iterator[str]:
         rates = [f"{results.won[label]:.0%} under {label}" for label in plan.conditions
                  if label in results.won]  # fmt: skip
         if rates:
-            tunings = quantity(results.tunings, "tuning")
+            tunings = "this tuning" if results.tunings == 1 else f"{results.tunings} tunings"
+            setup = f" ({results.setup})" if results.setup else ""
             yield (
-                f"Over {results.tasks} tasks of {results.split} ({tunings}) the model wins "
+                f"Over {results.tasks} tasks of {results.split}{setup} {tunings} won "
                 f"{' and '.join(rates)}."
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,7 +69,7 @@ def report(
         print_safe(texts[form](), end="")
 
 
-def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
+def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
     """Print the source, the verdict, the chosen tables and the names of the other tables."""
     from rich.markup import escape
 
@@ -83,6 +83,8 @@ def _print_text(whole: Report, chosen: Report, files: Iterable[Path]) -> None:
         console.print(f"Other tables, by --table NAME or --all: {', '.join(hidden)}\n")
     for file in files:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
+    if not files:
+        console.print("no page was written for several runs; --html FILE writes one")
 
 
 def view(

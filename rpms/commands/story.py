@@ -36,7 +36,9 @@ ANSWER = 200
 PLACES = 3
 """The printed places of a memory about where things were."""
 # The outcomes that the paper studies; duplicates and token budgets matter less here.
-BY_STATE_OR_RULE = {"scf": "SCF dropped", "arbitration": "rules dropped"}
+BY_STATE_OR_RULE = {
+    "scf": "dropped by the state filter (SCF): ", "arbitration": "dropped by a rule: "
+}  # fmt: skip
 WARNING = "a warning against: "
 WORDS = {"failure": WARNING, "critical_failure": WARNING, "schema": "how to: "}
 
@@ -122,12 +124,12 @@ class Story(Lines):
         """Print the first new memory that supports the action, and one dropped per outcome."""
         for recall in recalls:
             if _supports(recall, action) and self._is_new(recall["entry"]["type"]):
-                self.line("recalled", "green", _advice(recall))
+                self.line("memory", "green", f"in the prompt: {_advice(recall)}")
                 break
-        for outcome, label in BY_STATE_OR_RULE.items():
+        for outcome, words in BY_STATE_OR_RULE.items():
             for recall in recalls:
                 if recall["dropped_by"] == outcome and self._is_new(outcome + recall["rule"]):
-                    self.line(label, "red", _advice(recall))
+                    self.line("memory", "red", words + _advice(recall))
                     self._because("red", recall["rule"], recall["reason"])
                     break
 

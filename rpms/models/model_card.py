@@ -23,6 +23,7 @@ class CardResults(BaseModel):
         tasks: their number.
         tunings: the number of tunings that the shares are means of.
         won: the share of tasks won, by condition.
+        setup: the conditions of the measurement, if they differ from those of a local model.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,6 +32,7 @@ class CardResults(BaseModel):
     tasks: int
     tunings: int = 1
     won: dict[str, Share]
+    setup: str = ""
 
 
 def results_of(model: str) -> CardResults | None:

@@ -217,7 +217,7 @@ def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
     rule, names = matched
     advances = manual.demanded(step) == rule.name
     if action in arbiter.demanded or (advances and _concerns_goal(names.values(), goal)):
-        return Conflict(True, _cited(manual, rule), f"'{action}' is what {step} demands")
+        return Conflict(True, _cited(manual, rule), f"the sub-goal {step} needs '{action}'")
     if recall["entry"]["type"] == "critical_failure":
         if advances and any(name in point.sub_goal["target"] for name in names.values()):
             words = "check first whether this task asks for exactly that"

@@ -79,13 +79,16 @@ def test_it_tells_every_mechanism_and_leaves_one_folder(
     assert find_task("alfworld", choice.split, "14")["goal"] in head and "(chosen)" in head
     for condition in choice.conditions:
         assert meaning(RunContext.for_condition(condition)) in " ".join(head.split())
-    labels = re.findall(r"^(vetoed|recalled|SCF dropped|rules dropped|rejected|won) ", text, re.M)
-    assert {*labels} == {"vetoed", "recalled", "SCF dropped", "rules dropped", "rejected", "won"}
+    memory = ("in the prompt", "dropped by the state filter (SCF)", "dropped by a rule")
+    outcomes = "|".join(f"memory +{re.escape(outcome)}:" for outcome in memory)
+    found = re.findall(rf"^(vetoed|rejected|won|{outcomes}) ", text, re.M)
+    labels = [" ".join(label.split()).rstrip(":") for label in found]
+    assert {*labels} == {"vetoed", "rejected", "won", *(f"memory {each}" for each in memory)}
     steps = int(re.findall(r"^won +after (\d+) steps", text, re.M)[0])
     assert len(re.findall(r"^action ", text, re.M)) == steps <= 12
     # What was dropped, vetoed or rejected says why; the rule stands in the manual by this id.
     assert len(re.findall(r"^  because ", text, re.M)) == len(labels) - labels.count(
-        "recalled"
+        "memory in the prompt"
     ) - labels.count("won")
     shown = " ".join(text.split())
     refusal = re.search(r"rejected Nothing happens\. because \[([\w-]+)\] it needs ", shown)
@@ -199,7 +202,8 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     choice = get_environment("scienceworld").demo
     done = rpms("demo", "--env", "scienceworld", "--out", tmp_path)
     assert (done.code, done.err) == (0, "")
-    for label in ("recalled", "SCF dropped", "rejected", "vetoed", "won"):
+    memory = ("memory +in the prompt:", r"memory +dropped by the state filter \(SCF\):")
+    for label in (*memory, "rejected", "vetoed", "won"):
         assert re.search(rf"^{label} ", done.out, re.M), label
     assert "it may need: unknown" not in done.out, "a reason is no need"
     run = read_report(tmp_path / "demo-scienceworld").run

@@ -55,6 +55,7 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     done = rpms("report", first, second, "--separate", "--table", "main", "--html", page)
     assert done.code == 0 and f"written: {page}" in " ".join(done.out.split())
     assert "D model=gpt" in done.out and page.read_text().count(' id="log-') == 24
+    assert "--html FILE writes one" in rpms("report", first, second, "--separate").out
     csv = rpms("report", first, second, "--separate", "--format", "csv").out
     assert csv == report.as_csv()
     assert not list(tmp_path.glob("*/report.*"))  # no folder is that of both

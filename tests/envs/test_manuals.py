@@ -202,7 +202,7 @@ def test_without_a_tier_the_arbiter_has_nothing_to_say() -> None:
     placed = "'put apple 1 in/on microwave 1' is forbidden for this goal"
     taken = ("'take apple 1 from sofa 1' cannot work: it needs you to be at sofa 1, and you are at "
              "microwave 1")  # fmt: skip
-    demanded = "'heat apple 1 with microwave 1' is what heat_object demands"
+    demanded = "the sub-goal heat_object needs 'heat apple 1 with microwave 1'"
     possible = "by the manual 'heat apple 1 with microwave 1' can work now"
     nothing = ("", "")
     # Tier 2 demands, Tier 3 knows what can work; a rule that is left out is not cited.

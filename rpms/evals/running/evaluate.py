@@ -179,7 +179,7 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
         )
     if show and run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
-        print_wrapped(f"{out}: {missing}; --spread samples all types", sys.stderr)
+        print_wrapped(f"{out}: {missing}; --spread with enough tasks samples all types", sys.stderr)
     if show and run.damaged:
         print_wrapped(f"{out}: {lines} ignored; such episodes are run again", sys.stderr)
     try:
