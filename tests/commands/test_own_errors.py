@@ -87,8 +87,10 @@ def test_a_stage_is_mended_and_gone_on_with(
     assert mended.complete and len(mended.judged("mine")) == 2
     assert mended.manifest.swapped["mine"]["nodes scf"]["hash"] != first
 
-    file.write_text(MENDED + "# changed again")
     before = (run / "episodes.jsonl").read_bytes()
+    file.write_text(MENDED + "def other():\n    pass\n")  # the arm does not use it
+    assert play("--workers", "0").code == 0
+    file.write_text(MENDED.replace("def chosen(state):", "def chosen(state, *more):"))
     done = play("--workers", "0")
     assert done.code == 2 and "condition mine nodes scf hash" in done.err
     assert (run / "episodes.jsonl").read_bytes() == before

@@ -24,7 +24,7 @@ FOLDER = ROOT / "examples" / "variants"
 WHOLE, FEW = "own_scf", 3
 # Their labels, and what the report says of them.
 SCRIPTS = {
-    "own_scf": (["D", "mine"], "mine has nodes scf from own_scf:stages ("),
+    "own_scf": (["D", "mine"], "mine has nodes scf from own_scf:scf ("),
     "own_manual": (["mine", "B without U-FAIL-001"], "rules: "),
     "own_model": (["B", "B wanderer"], "B wanderer has model from own_model:make_model ("),
     "rival_memory": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from rpms.evals.analysis.report.run_means import experiment_tables
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.analysis.tables import Table, latex_comment, markdown_text, sources
+from rpms.evals.records.conditions import find_label
 from rpms.evals.records.protocol_card import protocol_card, protocol_of
 from rpms.evals.records.run_folder import Run, as_folders
 from rpms.vocabulary.errors import RpmsError
@@ -56,7 +57,7 @@ EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] =
 
 BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
 """The brief report has the first available table of each group; the verdict covers the pairs."""
-EXPERIMENT_BRIEF = (("main",), ("pairs",), ("types",))
+EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 
 
 @dataclass(frozen=True)
@@ -151,16 +152,33 @@ def build_report(run: Run, processes: int = 1) -> Report:
 
 
 def report(
-    folders: str | Path | Iterable[str | Path], separate: bool = False, *, processes: int = 1
+    folders: str | Path | Iterable[str | Path],
+    separate: bool = False,
+    *,
+    against: str | Sequence[str] = (),
+    processes: int = 1,
 ) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
     Several runs of the same arms by other models or seeds are one experiment: the figures are means
     over the runs. Other runs of the same tasks are joined as separate arms, and the labels name the
-    settings in which the runs differ; ``separate`` joins every run so. The step logs of a large run
-    are read by several ``processes`` the first time, and from the cache folder after that.
+    settings in which the runs differ; ``separate`` joins every run so. Verdict and pairs compare
+    all arms with those named in ``against``, if any, and correct for these pairs only. The step
+    logs of a large run are read by several ``processes`` the first time, and from the cache folder
+    after that.
     """
-    return build_report(read_joined(as_folders(folders), separate), processes)
+    run = read_joined(as_folders(folders), separate)
+    names = [against] if isinstance(against, str) else against
+    return build_report(replace(run, against=_arms(run, names)), processes)
+
+
+def _arms(run: Run, names: Iterable[str]) -> tuple[str, ...]:
+    """The labels of arms as they were typed."""
+    arms = tuple(dict.fromkeys(find_label(name, run.conditions) for name in names))
+    for arm in arms:
+        if arm not in run.manifest.conditions:
+            raise RpmsError(f"this run has no arm '{arm}'; {offer(arm, run.conditions)}")
+    return arms
 
 
 read_report = report  # for modules in which ``report`` is a variable

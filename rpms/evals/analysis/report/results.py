@@ -234,11 +234,11 @@ def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
 
 
 def pair_table(run: Run) -> Table | None:
-    """Every pair of conditions, task by task; None for a single condition."""
+    """Every pair of conditions that was asked for, task by task; None for a single condition."""
     if len(run.conditions) < 2:
         return None
     metric = metric_of(run.manifest.env)
-    chosen = list(combinations(run.conditions, 2))
+    chosen = [(a, b) for a, b in _ordered_pairs(run) if not run.against or a in run.against]
     pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
     exact = holm([test.p for test in pairs])
     ranks = holm([test.p_score for test in pairs])
@@ -269,6 +269,12 @@ def pair_table(run: Run) -> Table | None:
     return Table(
         "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2
     )
+
+
+def _ordered_pairs(run: Run) -> Iterator[tuple[str, str]]:
+    """Each pair once; the arms that the reader compares the others with are the first of a pair."""
+    rest = [name for name in run.conditions if name not in run.against]
+    return combinations([*run.against, *rest], 2)
 
 
 TESTS = {
