@@ -81,6 +81,8 @@ class Analysis:
         proposals: actions that the guard judged.
         verdicts: the guard's verdicts, counted.
         vetoes: vetoes, by rule.
+        judged: proposals of the model that the manual judged, in arms without rules too.
+        broken: proposals that broke a rule, by rule.
         against_rule: actions that broke their own rule and that the environment accepted.
         rejected: rejected actions by kind: missing, wrong or ignored knowledge.
         lost_by: the dominant kind of a lost episode.
@@ -103,6 +105,8 @@ class Analysis:
     proposals: int
     verdicts: Mapping[str, int]
     vetoes: Mapping[str, int]
+    judged: int
+    broken: Mapping[str, int]
     against_rule: int
     rejected: Mapping[str, int]
     lost_by: str
@@ -153,6 +157,8 @@ def analyse(
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
     counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
+    judged = [judged_rules(step, manual, goal) for step in steps]
+    broken = Counter(rule for rules in judged for rule, verdict in {*rules} if verdict == "broken")
     return Analysis(
         logged=logged,
         invalid_actions=sum(step["failed"] for step in steps),
@@ -168,6 +174,8 @@ def analyse(
         proposals=len(decisions),
         verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
         vetoes=dict(sorted(vetoes.items())),
+        judged=sum(map(bool, judged)),
+        broken=dict(sorted(broken.items())),
         against_rule=sum(map(_is_against_rule, steps)),
         rejected={kind: counts[kind] for kind in KINDS},
         lost_by=_dominant(kinds, counts, mode) if mode else "",
@@ -265,6 +273,16 @@ def _goal(env: str, sentence: str) -> GoalSpec:
     except RpmsError:
         return GoalSpec(sentence=sentence, type="", object="", state=None, count=1, destination="",
                         signature="")  # fmt: skip
+
+
+def judged_rules(step: Step, manual: Manual, goal: GoalSpec) -> list[tuple[str, str]]:
+    """Each rule that judges the model's proposal, with its verdict: kept, broken or unsure.
+
+    It was recorded when the step was played. The manual judges the logs of earlier versions now.
+    """
+    if "judged" in step:
+        return [(rule, verdict) for rule, verdict in step["judged"]]
+    return [*judge(manual, step["action"], {**empty_belief(), **step["belief"]}, goal)]
 
 
 def _is_against_rule(step: Step) -> bool:

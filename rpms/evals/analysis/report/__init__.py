@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpms.evals.analysis.experiment import replicate_of, run_names
 from rpms.evals.analysis.joined_runs import read_joined
@@ -40,6 +41,9 @@ from rpms.evals.records.protocol_card import protocol_card, protocol_of
 from rpms.evals.records.run_folder import Run, as_folders
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import offer
+
+if TYPE_CHECKING:
+    from rpms.evals.analysis.plotting import Plot
 
 __all__ = ["Report", "build_report", "read_report", "report"]
 
@@ -130,6 +134,20 @@ class Report:
             if name not in tables:
                 raise RpmsError(f"this run has no table '{name}'; {offer(name, tables)}")
         return replace(self, tables=[tables[name] for name in dict.fromkeys(names)])
+
+    def plot(self, kind: str = "success", out: str | PathLike[str] = "") -> Plot:
+        """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
+
+        Args:
+            kind: success, differences, types, steps, memories, rules, rounds or tokens.
+            out: the file; without it the plot is only returned.
+        """
+        from rpms.evals.analysis.plotting import plot
+
+        drawn = plot(self.run, kind)
+        if out:
+            drawn.save(out)
+        return drawn
 
     def brief(self) -> Report:
         """The report with its three main tables: results, their breakdown, and causes of losses."""

@@ -24,6 +24,8 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.measures import groups, metric_of
+from rpms.evals.analysis.plotting import all_plots
+from rpms.evals.analysis.plotting.style import is_installed
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.plots import conditions_plot
 from rpms.evals.analysis.report.source import settings_of, short_type, source_of
@@ -105,12 +107,27 @@ def render_page(report: Report, served: bool = False) -> str:
         verdict=report.verdict,
         tables=report.tables,
         plot=conditions_plot(run),
+        pictures=pictures(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
         served=served,
         data=_embedded(page_data(report)),
         logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
+
+
+def pictures(run: Run) -> list[dict[str, str]]:
+    """The plots of a run as images inside the page; none if matplotlib is missing."""
+    if not is_installed():
+        return []
+    return [
+        {"kind": plot.kind, "caption": plot.caption, "source": _image(plot.as_svg())}
+        for plot in all_plots(run)
+    ]
+
+
+def _image(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"
 
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
