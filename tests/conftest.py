@@ -24,6 +24,7 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
+from rpms.evals.analysis.report import page
 from rpms.evals.running import evaluate
 from rpms.evals.running.runner import local_pool
 from rpms.graph.build import CUSTOM_LLM_CALL, LLM_CALL
@@ -306,6 +307,18 @@ def local_model() -> str:
     if absent := missing():
         pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
     return "local:smollm2?ctx=2048"
+
+
+@pytest.fixture(autouse=True)
+def no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have no plots, which take a second to draw, but where a test asks for them."""
+    if "with_plots" not in request.fixturenames:
+        monkeypatch.setattr(page, "is_installed", lambda: False)
+
+
+@pytest.fixture
+def with_plots() -> None:
+    """Pages have their plots."""
 
 
 @pytest.fixture

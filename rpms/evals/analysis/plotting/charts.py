@@ -70,16 +70,17 @@ def interval_rows(
         if limits:
             axes.set_xlim(*limits)
 
-    return drawn(_height(labels) + 0.4, draw)
+    return drawn(sum(_heights(labels)) + 0.4, draw)
 
 
-def _height(labels: Sequence[str]) -> float:
-    return sum(max(0.19, LINE * (label.count("\n") + 1) + 0.05) for label in labels)
+def _heights(labels: Sequence[str]) -> list[float]:
+    """The height of each row, in inches: that of its label."""
+    return [max(0.19, LINE * (label.count("\n") + 1) + 0.05) for label in labels]
 
 
 def _places(axes: Axes, labels: Sequence[str]) -> list[float]:
     """Name the rows from top to bottom; a row is as high as its label."""
-    heights = [max(0.19, LINE * (label.count("\n") + 1) + 0.05) for label in labels]
+    heights = _heights(labels)
     places = [sum(heights[:number]) + height / 2 for number, height in enumerate(heights)]
     axes.set_yticks(places, labels)
     axes.set_ylim(sum(heights), 0)
@@ -117,7 +118,7 @@ def heat_map(
     most = top or max((v for row in values for v in row if v is not None), default=0) or 1.0
 
     def draw(axes: Axes) -> None:
-        heights = [max(0.19, LINE * (label.count("\n") + 1) + 0.05) for label in labels]
+        heights = _heights(labels)
         edges = [sum(heights[:number]) for number in range(len(labels) + 1)]
         cells = [[float("nan") if v is None else v for v in row] for row in values]
         axes.pcolormesh(
@@ -139,7 +140,7 @@ def heat_map(
         axes.set_xlabel(title)
 
     longest = max(map(len, columns), default=0)
-    return drawn(_height(labels) + 0.036 * longest + 0.35, draw)
+    return drawn(sum(_heights(labels)) + 0.036 * longest + 0.35, draw)
 
 
 def _short(value: float) -> str:
@@ -164,7 +165,7 @@ def stacked_bars(
         axes.set_xlabel(title)
         legend_below(axes, names)
 
-    return drawn(_height(labels) + 0.4 + legend_height(names), draw)
+    return drawn(sum(_heights(labels)) + 0.4 + legend_height(names), draw)
 
 
 def lines(
@@ -183,7 +184,7 @@ def lines(
         axes.grid()
         period = max(4, max(len(each.x) for each in series) // 6)
         for number, (each, style) in enumerate(zip(series, arm_styles(len(series)), strict=True)):
-            for x, y, interval in zip(each.x, each.y, each.intervals, strict=False):
+            for x, interval in zip(each.x, each.intervals, strict=False):
                 if interval:
                     axes.plot([x, x], [interval.low, interval.high], color=style.color,
                               linewidth=0.7, zorder=1.5)  # fmt: skip

@@ -1,7 +1,7 @@
 """The look of all plots: one column of a paper wide, small type, and clear in grey.
 
-matplotlib is optional: the extra ``analysis`` installs it. Arms differ in colour, line and marker at
-once, and all colours differ in lightness, so that a print in grey loses nothing.
+matplotlib is optional: the extra ``analysis`` installs it. Arms differ in colour, line and marker
+at once, and all colours differ in lightness, so that a print in grey loses nothing.
 """
 
 from __future__ import annotations

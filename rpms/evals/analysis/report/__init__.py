@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from rpms.evals.analysis.report.results import (
     type_table,
 )
 from rpms.evals.analysis.report.rounds import round_tables
+from rpms.evals.analysis.report.rules import rule_table
 from rpms.evals.analysis.report.run_means import experiment_tables
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.report.verdict import verdict
@@ -49,12 +51,12 @@ __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     main_table, run_table, square_tables, type_table, task_table, pair_table, round_tables,
-    repeat_table, trial_table, failure_table, cause_table, step_table, recall_outcome_table,
-    conflict_table, guard_table, token_table,
+    repeat_table, trial_table, failure_table, cause_table, rule_table, step_table,
+    recall_outcome_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """In reading order; a function returns None if the run has no data for its table."""
 EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    experiment_tables, round_tables, square_tables, task_table, trial_table, step_table,
+    experiment_tables, round_tables, square_tables, task_table, trial_table, rule_table, step_table,
     recall_outcome_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """The tables of an experiment with several runs."""
@@ -64,9 +66,9 @@ BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
 EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """A run and its tables, in reading order."""
+    """A run and its tables, in reading order; a notebook shows the verdict and main tables."""
 
     run: Run
     tables: list[Table]
@@ -75,6 +77,17 @@ class Report:
     def verdict(self) -> list[str]:
         """The main results in a few sentences."""
         return verdict(self.run)
+
+    def __repr__(self) -> str:
+        return f"<report of {heading(self.run)}: {', '.join(table.id for table in self.tables)}>"
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.verdict)
+        chosen = self.brief().tables or self.tables
+        others = [table.id for table in self.tables if table not in chosen]
+        more = f"<p>Other tables: {escape(', '.join(others))}</p>" if others else ""
+        tables = "".join(table.as_html() for table in chosen)
+        return f"<h3>{escape(heading(self.run))}</h3><ul>{lines}</ul>{tables}{more}"
 
     def as_json(self) -> dict[str, Any]:
         """One object for programs: the run's description, and every table by its id."""
