@@ -71,7 +71,12 @@ def test_python_gets_the_same_without_a_word(
 ) -> None:
     import rpms as package
 
-    assert package.report(folder).as_json()["played"] == 24
+    report = package.report(folder)
+    assert report.as_json()["played"] == 24
+    html = report._repr_html_()
+    assert report.verdict[1].partition(":")[0] in html and html.count("<table>") == 3
+    assert "Other tables: types, pairs" in html
+    assert len(repr(report.tables)) < 1000 and repr(report).endswith("steps, outcomes, tokens>")
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
 
 

@@ -157,8 +157,8 @@ def analyse(
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
     counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
-    judged = [judged_rules(step, manual, goal) for step in steps]
-    broken = Counter(rule for rules in judged for rule, verdict in {*rules} if verdict == "broken")
+    judged = [dict(step.get("judged", [])) for step in steps]
+    broken = Counter(rule for rules in judged for rule in rules if rules[rule] == "broken")
     return Analysis(
         logged=logged,
         invalid_actions=sum(step["failed"] for step in steps),
@@ -273,16 +273,6 @@ def _goal(env: str, sentence: str) -> GoalSpec:
     except RpmsError:
         return GoalSpec(sentence=sentence, type="", object="", state=None, count=1, destination="",
                         signature="")  # fmt: skip
-
-
-def judged_rules(step: Step, manual: Manual, goal: GoalSpec) -> list[tuple[str, str]]:
-    """Each rule that judges the model's proposal, with its verdict: kept, broken or unsure.
-
-    It was recorded when the step was played. The manual judges the logs of earlier versions now.
-    """
-    if "judged" in step:
-        return [(rule, verdict) for rule, verdict in step["judged"]]
-    return [*judge(manual, step["action"], {**empty_belief(), **step["belief"]}, goal)]
 
 
 def _is_against_rule(step: Step) -> bool:

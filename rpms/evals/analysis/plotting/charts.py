@@ -30,7 +30,7 @@ PLOT_HEIGHT = 1.9
 """The height of a plot with two axes, without its legend."""
 
 
-class Row(NamedTuple):
+class IntervalRow(NamedTuple):
     """A row of a plot with intervals: a value with its interval, and its values in single runs."""
 
     label: str
@@ -50,7 +50,7 @@ class Series(NamedTuple):
 
 
 def interval_rows(
-    rows: Sequence[Row],
+    rows: Sequence[IntervalRow],
     title: str,
     limits: tuple[float, float] | None = None,
     zero: bool = False,
@@ -89,7 +89,7 @@ def _places(axes: Axes, labels: Sequence[str]) -> list[float]:
     return places
 
 
-def _draw_row(axes: Axes, place: float, row: Row, form: str) -> None:
+def _draw_row(axes: Axes, place: float, row: IntervalRow, form: str) -> None:
     if row.value is None:
         axes.text(1.06, place, "-", transform=axes.get_yaxis_transform(), va="center")
         return

@@ -21,7 +21,7 @@ from rpms.evals.analysis.measures import (
     task_mean,
 )
 from rpms.evals.analysis.plotting.charts import (
-    Row,
+    IntervalRow,
     Series,
     heat_map,
     interval_rows,
@@ -52,7 +52,7 @@ def success_plot(run: Run) -> Figure | None:
     for name in run.conditions:
         value, interval = _figure(run, run.judged(name))
         runs = [v for side in by_run(run, run.judged(name)) if (v := _mean(run, side)) is not None]
-        rows.append(Row(condition_title(name), value, interval, runs if run.pooled else ()))
+        rows.append(IntervalRow(condition_title(name), value, interval, runs if run.pooled else ()))
     return interval_rows(rows, _title(run), FULL)
 
 
@@ -98,7 +98,7 @@ def difference_plot(run: Run) -> Figure | None:
     for (each, paired), p in zip(pairs.items(), tests, strict=True):
         value = (paired.difference or 0.0) * (1 if scored else 100)
         interval = paired.interval if scored else _percent(paired.interval)
-        rows.append(Row(f"{each.second} vs {each.first}", value, interval, (), p < LEVEL))
+        rows.append(IntervalRow(f"{each.second} vs {each.first}", value, interval, (), p < LEVEL))
     unit = "score" if scored else "success rate (points)"
     return interval_rows(rows, f"Difference in {unit}", zero=True, form="+.1f")
 
@@ -169,9 +169,9 @@ def round_plot(run: Run) -> Figure | None:
     series = []
     for name, curve in curves(run).items():
         figures = {number: _figure(run, run.judged(arm)) for number, arm in curve.items()}
-        known = {number: (v, i) for number, (v, i) in figures.items() if v is not None}
-        values, intervals = [v for v, _ in known.values()], [i for _, i in known.values()]
-        series.append(Series(condition_title(name), [*known], values, intervals))
+        present = {number: (v, i) for number, (v, i) in figures.items() if v is not None}
+        values, intervals = [v for v, _ in present.values()], [i for _, i in present.values()]
+        series.append(Series(condition_title(name), [*present], values, intervals))
     if not series:
         return None
     return lines(series, "Round of memory", _title(run), FULL, whole=True)

@@ -19,7 +19,7 @@ from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 
-LONGEST = 60
+LONGEST = 44
 """The characters of a rule's text in the table."""
 
 

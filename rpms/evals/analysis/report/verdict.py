@@ -140,19 +140,19 @@ def comparisons(run: Run) -> list[Comparison]:
     bases = {name: base for name in unique if (base := _base(run, name))}
     varied = {name: base for name in unique if name not in bases and (base := _varied(run, name))}
     arms = [name for name in run.conditions if name not in {**bases, **varied}]
-    own = {name: base for name, base in varied.items() if not is_condition(_name(run, name))}
+    custom = {name: base for name, base in varied.items() if not is_condition(_name(run, name))}
     chosen = [
         Comparison(first, second, part)
         for second in arms
         for part in PARTS
         for first in _lacking(run, arms, second, part)
     ]
-    chosen += [Comparison(base, name) for name, base in varied.items() if name not in own]
+    chosen += [Comparison(base, name) for name, base in varied.items() if name not in custom]
     compared = {name for comparison in chosen for name in comparison[:2]}
-    compared |= {*bases, *own, *twins, *twins.values()}
+    compared |= {*bases, *custom, *twins, *twins.values()}
     first, *rest = run.conditions
     chosen += [Comparison(first, name) for name in rest if name not in compared]
-    return [*(Comparison(base, name) for name, base in (twins | bases | own).items()), *chosen]
+    return [*(Comparison(base, name) for name, base in (twins | bases | custom).items()), *chosen]
 
 
 def _name(run: Run, label: str) -> str:
