@@ -97,9 +97,10 @@ def _draw_row(axes: Axes, place: float, row: IntervalRow, form: str) -> None:
         ends = [row.interval.low, row.interval.high]
         axes.plot(ends, [place, place], color=DARK, linewidth=1, solid_capstyle="butt")
         axes.plot(ends, [place, place], "|", color=DARK, markersize=4)
-    if row.runs:
-        axes.plot(row.runs, [place] * len(row.runs), "o", markersize=4.5, markeredgewidth=0.6,
-                  markeredgecolor=MIDDLE, markerfacecolor="none", clip_on=False)  # fmt: skip
+    if row.runs:  # below the line, where the mean does not cover them
+        axes.plot(row.runs, [place + 0.05] * len(row.runs), "o", markersize=3,
+                  markeredgewidth=0.6, markeredgecolor=MIDDLE, markerfacecolor="white",
+                  clip_on=False)  # fmt: skip
     axes.plot([row.value], [place], "o", color=DARK, markersize=4.5, clip_on=False,
               markerfacecolor=DARK if row.is_filled else "white", zorder=3)  # fmt: skip
     axes.text(1.06, place, format(row.value, form), transform=axes.get_yaxis_transform(),

@@ -27,7 +27,7 @@ NARROW = 22
 DARK, MIDDLE, LIGHT = "#222222", "#808080", "#cccccc"
 SCALE = "Blues"
 """The colours of heat maps; dark means more."""
-RC: dict[str, Any] = {
+RC: Any = {
     "font.size": 7, "axes.labelsize": 7, "xtick.labelsize": 6.5, "ytick.labelsize": 6.5,
     "legend.fontsize": 6.5, "font.family": ["DejaVu Sans", "sans-serif"],
     "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
