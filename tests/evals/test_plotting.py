@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from rpms.evals.analysis.plotting import KINDS, Plot
+from rpms.evals.analysis.plotting.charts import heat_map
+from rpms.evals.analysis.plotting.style import styled
 from rpms.evals.analysis.report import Report, read_report
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import contexts, write_run
@@ -76,6 +78,18 @@ def test_names_beside_a_plot_do_not_overlap(drawn: dict[str, Plot]) -> None:
         boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
         assert len(boxes) > 1
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i]), kind
+
+
+def test_many_columns_of_a_heat_map_become_rows() -> None:
+    columns = [f"type {number}" for number in range(14)]
+    with styled():
+        figure = heat_map(["A", LONG], columns, [[*range(14)], [None] * 14], "Share")
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == columns
+    assert [" ".join(t.get_text().split()) for t in axes.get_xticklabels()] == ["A", LONG]
+    box = figure.get_tightbbox()
+    assert box.y0 >= 0 and box.x1 <= 3.3
 
 
 def test_the_figures_are_those_of_the_tables(report: Report, drawn: dict[str, Plot]) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Straight lines only: the circles of other patterns make an SVG file ten times as large.
 HATCHES = ("", "////", "----", "\\\\\\\\", "||||", "xxxx", "++++")
+MOST_COLUMNS, WIDE = 12, 26
+"""The columns of a heat map, and the characters in a line of their names."""
 PLOT_HEIGHT = 1.9
 """The height of a plot with two axes, without its legend."""
 
@@ -114,8 +116,16 @@ def heat_map(
     title: str,
     top: float | None = None,
 ) -> Figure:
-    """A cell for each row and column, dark for a high value, with the value in it."""
+    """A cell for each row and column, dark for a high value, with the value in it.
+
+    Rows and columns are exchanged if there are too many columns for the width of a page's column.
+    """
+    if len(columns) > max(MOST_COLUMNS, len(rows)):
+        turned = [[row[number] for row in values] for number in range(len(columns))]
+        return heat_map(columns, rows, turned, title, top)
     labels = [wrapped(row) for row in rows]
+    heads = [wrapped(column, WIDE) for column in columns]
+    slope = 90 if any("\n" in head for head in heads) else 45
     most = top or max((v for row in values for v in row if v is not None), default=0) or 1.0
 
     def draw(axes: Axes) -> None:
@@ -128,7 +138,8 @@ def heat_map(
         )  # fmt: skip
         _places(axes, labels)
         middles = [number + 0.5 for number in range(len(columns))]
-        axes.set_xticks(middles, columns, rotation=45, ha="right", va="top", rotation_mode="anchor")
+        axes.set_xticks(middles, heads, rotation=slope, ha="right", rotation_mode="anchor",
+                        va="center" if slope == 90 else "top")  # fmt: skip
         axes.tick_params(axis="x", length=0)
         axes.spines["bottom"].set_visible(False)
         size = 6 if len(columns) <= 8 else 5
@@ -140,8 +151,8 @@ def heat_map(
                           fontsize=size, color="white" if light else DARK)  # fmt: skip
         axes.set_xlabel(title)
 
-    longest = max(map(len, columns), default=0)
-    return drawn(sum(_heights(labels)) + 0.036 * longest + 0.35, draw)
+    longest = max((len(line) for head in heads for line in head.split("\n")), default=0)
+    return drawn(sum(_heights(labels)) + 0.036 * longest * (slope / 45) ** 0.5 + 0.35, draw)
 
 
 def _short(value: float) -> str:

@@ -261,7 +261,8 @@ def pair_table(run: Run) -> Table | None:
     columns += [*won, f"{test} p", f"{test} p, Holm", "differ in"]
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
-        "columns correct for the number of pairs in this table.",
+        "columns correct for the number of pairs in this table"
+        + ("." if run.against else ", the verdict for its own pairs."),
         "'differ in' lists settings, and custom code by import path. Memory files, manuals and "
         "code of the same path are compared by checksum. state_block is the goal and the state in "
         "the prompt, which rules and memory always show.",
