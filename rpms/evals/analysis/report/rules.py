@@ -43,7 +43,7 @@ def rule_table(run: Run) -> Table | None:
     ]
     return Table(
         "rules", "Rules broken", source_of(run),
-        ["rule", "text", *map(condition_title, run.conditions)], rows, notes=notes, labels=2,
+        ["rule", "rule text", *map(condition_title, run.conditions)], rows, notes=notes, labels=2,
     )  # fmt: skip
 
 
