@@ -55,7 +55,9 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     assert "Tokens and cost" in every and "Other tables" not in every
     words = ("report", folder, "--table", "main", "--format")
     assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,6,0,0.0,0.0,0.39")
-    assert rpms(*words, "latex").out.count(r"\begin{tabular}{lrrrrrr}") == 1
+    latex = rpms(*words, "latex").out
+    assert latex.count(r"\begin{tabular}{lrrr}") == 1
+    assert "by condition (in every row: episodes 6, errors 0, not run 0)}" in latex
     assert rpms(*words, "markdown").out.count("\n## ") == 1
     assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
     assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 8

@@ -134,18 +134,29 @@ class Table:
         return text.getvalue()
 
     def as_latex(self, with_source: bool = True) -> str:
-        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
-        rows = [_latex_row(map(_joined, row)) for row in self.rows]
+        """A booktabs table with its intervals; source, protocol and notes are comments above it.
+
+        A count that is the same in every row is in the caption instead of a column.
+        """
+        same = [i for i in range(self.labels, len(self.columns)) if self._is_same_count(i)]
+        kept = [i for i in range(len(self.columns)) if i not in same]
+        rows = [_latex_row(_joined(row[i]) for i in kept) for row in self.rows]
         if self.total:
             rows.insert(-1, r"\midrule")
         origin = (self.source, self.protocol) if with_source else ()
-        kinds = "l" * self.labels + "r" * (len(self.columns) - self.labels)
+        kinds = "l" * self.labels + "r" * (len(kept) - self.labels)
+        counts = ", ".join(f"{self.columns[i]} {self.rows[0][i].text}" for i in same)
+        caption = f"{self.title} (in every row: {counts})" if counts else self.title
         return latex_comment(*origin, *self.notes) + "\n".join([
-            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+            r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}",
             rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
-            r"\toprule", _latex_row(self.columns), r"\midrule", *rows, r"\bottomrule",
-            r"\end{tabular}", r"\end{table}", "",
+            r"\toprule", _latex_row(self.columns[i] for i in kept), r"\midrule", *rows,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ])  # fmt: skip
+
+    def _is_same_count(self, column: int) -> bool:
+        values = [row[column].value for row in self.rows]
+        return len(values) > 1 and isinstance(values[0], int) and len({*map(repr, values)}) == 1
 
 
 def _html_row(cells: Iterable[str], kinds: Iterable[str], tag: str) -> str:
