@@ -310,15 +310,12 @@ def local_model() -> str:
 
 
 @pytest.fixture(autouse=True)
-def no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages have no plots, which take a second to draw, but where a test asks for them."""
-    if "with_plots" not in request.fixturenames:
-        monkeypatch.setattr(page, "is_installed", lambda: False)
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that a test writes has no plots, which take a second to draw.
 
-
-@pytest.fixture
-def with_plots() -> None:
-    """Pages have their plots."""
+    The page of the tests in a browser has them: it is written for the whole session.
+    """
+    monkeypatch.setattr(page, "is_installed", lambda: False)
 
 
 @pytest.fixture

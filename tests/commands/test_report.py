@@ -61,6 +61,9 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     assert rpms(*words, "markdown").out.count("\n## ") == 1
     assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
     assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 8
+    against = rpms("report", folder, "--against", "b", "--table", "pairs").out
+    assert "A vs B: no significant difference" in against and "D vs B" in against
+    assert "for 3 comparisons" in " ".join(against.split()) and "C vs A" not in against
     (folder / "report.md").unlink()
     wrong = rpms("report", folder, "--table", "pears")
     assert wrong.code == 2 and wrong.err.count("\n") == 1 and not (folder / "report.md").exists()
