@@ -24,6 +24,7 @@ from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
+from rpms.evals.analysis.report import page
 from rpms.evals.running import evaluate
 from rpms.evals.running.runner import local_pool
 from rpms.graph.build import CUSTOM_LLM_CALL, LLM_CALL
@@ -306,6 +307,15 @@ def local_model() -> str:
     if absent := missing():
         pytest.skip(f"no real language model was asked: {' and '.join(absent)} not installed")
     return "local:smollm2?ctx=2048"
+
+
+@pytest.fixture(autouse=True)
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that a test writes has no plots, which take a second to draw.
+
+    The page of the tests in a browser has them: it is written for the whole session.
+    """
+    monkeypatch.setattr(page, "is_installed", lambda: False)
 
 
 @pytest.fixture

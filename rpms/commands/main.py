@@ -22,6 +22,7 @@ from rpms.commands.learn import learn
 from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
 from rpms.commands.option_errors import in_typed_words, removed_word, replaced_option
+from rpms.commands.plot import plot
 from rpms.commands.report import report, view
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
@@ -67,7 +68,7 @@ def options(
 for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
-for command in (plans, report, export, view, audit, demo):
+for command in (plans, report, plot, export, view, audit, demo):
     app.command()(command)
 
 

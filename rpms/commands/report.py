@@ -38,6 +38,15 @@ def report(
         list[str] | None,
         option(OUTPUT, f"Print only this table.{AGAIN}", "--table", metavar="NAME"),
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        option(
+            OUTPUT,
+            "Compare every other arm with this one; verdict and table 'pairs' then correct for "
+            f"these pairs only.{AGAIN}",
+            metavar="ARM",
+        ),
+    ] = None,
     separate: Annotated[
         bool, option(OUTPUT, "Report runs of the same arms as separate arms, without means.")
     ] = False,
@@ -57,7 +66,7 @@ def report(
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
-    whole = read_report(folders, separate, processes=os.cpu_count() or 1)
+    whole = read_report(folders, separate, against=against or (), processes=os.cpu_count() or 1)
     chosen = whole.only(tables) if tables else whole
     files = write_report(whole, html)
     if as_json or form == "json":

@@ -87,11 +87,30 @@ def test_a_stage_is_mended_and_gone_on_with(
     assert mended.complete and len(mended.judged("mine")) == 2
     assert mended.manifest.swapped["mine"]["nodes scf"]["hash"] != first
 
-    file.write_text(MENDED + "# changed again")
     before = (run / "episodes.jsonl").read_bytes()
+    file.write_text(MENDED + "def other():\n    pass\n")  # the arm does not use it
+    assert play("--workers", "0").code == 0
+    file.write_text(MENDED.replace("def chosen(state):", "def chosen(state, *more):"))
     done = play("--workers", "0")
     assert done.code == 2 and "condition mine nodes scf hash" in done.err
     assert (run / "episodes.jsonl").read_bytes() == before
+
+
+@pytest.mark.engine
+def test_an_arm_that_always_fails_at_one_line_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rpms: Rpms
+) -> None:
+    run, name = tmp_path / "run", own(tmp_path, monkeypatch, BROKEN)
+    done = rpms("eval", "--out", run, "--limit", "6", "--max-steps", "1", "--workers", "0",
+                "--concurrency", "1", "--conditions", "D",
+                "--arm", f"mine:nodes={name}:stages")  # fmt: skip
+    place = f"{tmp_path / name}.py:3"
+    assert done.code == 2 and f"error in mine at {place}: KeyError: 'foo'" in done.err
+    assert f"mine stopped: every episode failed at {place}" in done.err
+    assert "Stopped, because every episode failed at one line: mine." in " ".join(done.err.split())
+    played = [line["condition"] for line in lines(run)]
+    assert played.count("mine") == 3 and played.count("D") == 6
+    assert not read_run(run).complete and read_run(run).manifest.finished is None
 
 
 MODEL = """

@@ -55,10 +55,15 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     assert "Tokens and cost" in every and "Other tables" not in every
     words = ("report", folder, "--table", "main", "--format")
     assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,6,0,0.0,0.0,0.39")
-    assert rpms(*words, "latex").out.count(r"\begin{tabular}{lrrrrrr}") == 1
+    latex = rpms(*words, "latex").out
+    assert latex.count(r"\begin{tabular}{lrrr}") == 1
+    assert "by condition (in every row: episodes 6, errors 0, not run 0)}" in latex
     assert rpms(*words, "markdown").out.count("\n## ") == 1
     assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
     assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 8
+    against = rpms("report", folder, "--against", "b", "--table", "pairs").out
+    assert "A vs B: no significant difference" in against and "D vs B" in against
+    assert "for 3 comparisons" in " ".join(against.split()) and "C vs A" not in against
     (folder / "report.md").unlink()
     wrong = rpms("report", folder, "--table", "pears")
     assert wrong.code == 2 and wrong.err.count("\n") == 1 and not (folder / "report.md").exists()
@@ -71,7 +76,12 @@ def test_python_gets_the_same_without_a_word(
 ) -> None:
     import rpms as package
 
-    assert package.report(folder).as_json()["played"] == 24
+    report = package.report(folder)
+    assert report.as_json()["played"] == 24
+    html = report._repr_html_()
+    assert report.verdict[1].partition(":")[0] in html and html.count("<table>") == 3
+    assert "Other tables: types, pairs" in html
+    assert len(repr(report.tables)) < 1000 and repr(report).endswith("steps, outcomes, tokens>")
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
 
 

@@ -100,6 +100,25 @@ def test_a_task_counts_once_in_the_test_of_a_pair(tmp_path: Path) -> None:
     assert "discordant games by run 5:0, 5:1, 6:0" in lines and "8 tasks, 3 runs" in lines
 
 
+def test_an_arm_of_ones_own_is_compared_first_over_all_runs(tmp_path: Path) -> None:
+    wins = {"A": [0] * 8, "D": [1] * 4 + [0] * 4, "D mine": [1] * 8}
+    runs = [
+        tuning(
+            tmp_path, n, wins, swapped={"D mine": {"nodes scf": {"path": "own:scf", "hash": "1"}}}
+        )
+        for n in range(3)
+    ]
+    report = package.report(runs)
+    pairs = [(row["first"], row["second"]) for row in rows_of(report, "pairs")]
+    assert pairs == [("D rules+memory", "D mine"), ("A baseline", "D rules+memory")]
+    compared = [line for line in report.verdict if " vs " in line]
+    assert compared[0].startswith("D mine vs D: no significant difference, +50.0 points")
+    assert rows_of(report, "pairs")[0]["differ in"] == "nodes (ours | scf from own:scf)"
+    (pair,) = [row for row in rows_of(package.report(runs, against="A"), "pairs")
+               if row["second"] == "D mine"]  # fmt: skip
+    assert pair["first"] == "A baseline" and pair["discordant by run"] == "8:0, 8:0, 8:0"
+
+
 def test_equal_runs_give_mcnemars_test_of_one_run(tmp_path: Path) -> None:
     runs = [tuning(tmp_path, n, TUNINGS[0]) for n in range(3)]
     (pair,) = rows_of(package.report(runs), "pairs")

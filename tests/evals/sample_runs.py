@@ -12,6 +12,7 @@ from typing import Any
 
 from rpms.evals.records.run_folder import Run, read_run
 from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.running.arms import read_settings
 from rpms.evals.running.costs import NO_LIMIT, Budget
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import condition_contexts
@@ -44,8 +45,8 @@ def contexts(*labels: str) -> dict[str, dict[str, Any]]:
             context = RunContext(memory_file=f"memory.round{change}.jsonl")
         else:
             context = RunContext.for_condition(letter)
-        if "=" in change:
-            context = context.with_(**dict([change.split("=")]))
+        for name, _, value in (part.partition("=") for part in change.split() if "=" in part):
+            context = context.with_(**read_settings({name: value}))
         settings[label] = {**context.plain}
     return settings
 

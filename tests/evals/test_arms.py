@@ -117,10 +117,10 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
     assert mine.dropped["scf"] == mine.recalled > 0
     assert {turn["action"] for turn in lines["theirs"]["history"]} == {"look"}
     swapped = report.run.manifest.swapped
-    assert swapped["mine"]["nodes scf"]["path"] == f"{module}:stages"
+    assert swapped["mine"]["nodes scf"]["path"] == f"{module}:scf"
     assert swapped["theirs"]["model"]["path"] == f"{module}:make_model"
     for table in report.tables:
-        assert f"mine has nodes scf from {module}:stages (" in table.source
+        assert f"mine has nodes scf from {module}:scf (" in table.source
     assert "make_model" in report.run.manifest.model_label
 
 

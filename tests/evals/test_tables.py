@@ -32,6 +32,14 @@ def test_markdown_of_foreign_text_is_no_markup() -> None:
     assert len(text.splitlines()) == 9
 
 
+def test_a_notebook_shows_a_table_and_its_name_is_short() -> None:
+    nasty = table(rows=[[label("<b>&"), Cell("1"), count(2)]])
+    html = nasty._repr_html_()
+    assert "<h4>Title</h4>" in html and "&lt;b&gt;&amp;" in html and "<b>" not in html
+    assert '<td style="text-align: right">2</td>' in html and "note" in html
+    assert repr([nasty]) == "[<table t: Title, 1 rows>]"
+
+
 def test_json_has_raw_values() -> None:
     assert table().as_json()["rows"] == [
         {"": "A", "rate": {"share": 0.5, "low": 0.25, "high": 0.75}, "n": 1234}

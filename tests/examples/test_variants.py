@@ -24,7 +24,7 @@ FOLDER = ROOT / "examples" / "variants"
 WHOLE, FEW = "own_scf", 3
 # Their labels, and what the report says of them.
 SCRIPTS = {
-    "own_scf": (["D", "mine"], "mine has nodes scf from own_scf:stages ("),
+    "own_scf": (["D", "mine"], "mine has nodes scf from own_scf:scf ("),
     "own_manual": (["mine", "B without U-FAIL-001"], "rules: "),
     "own_model": (["B", "B wanderer"], "B wanderer has model from own_model:make_model ("),
     "rival_memory": (
@@ -58,6 +58,31 @@ def test_an_example_is_evaluated_and_says_what_it_swapped(
     assert run.conditions == labels and run.complete
     tasks = 10 if script == WHOLE else FEW
     assert [len(run.manifest.tasks), *(len(run.judged(n)) for n in labels)] == [tasks] * 3
+
+
+@pytest.mark.engine
+def test_the_script_of_the_page_answers_with_a_verdict_a_figure_and_a_table(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    no_workers: None,
+) -> None:
+    """As written, but for the number of homes."""
+    page = (ROOT / "docs" / "variants.md").read_text("utf-8")
+    script = page.partition("```py\n")[2].partition("```")[0]
+    assert len(script.splitlines()) <= 25 and "limit=30, spread=True" in script
+    (tmp_path / "my_filter.py").write_text(script)
+    play = rpms.evaluate
+    monkeypatch.setattr(rpms, "evaluate", lambda *arms, **more: play(*arms, **{**more, "limit": 1}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    runpy.run_path("my_filter.py", run_name="__main__")
+    out = capsys.readouterr().out
+    assert "means over 3 runs: seed 1, seed 2, seed 3." in out
+    assert "D my-filter vs D: no significant difference" in out and "1 task, 3 runs." in out
+    assert (tmp_path / "my-filter.pdf").read_bytes().startswith(b"%PDF")
+    table = (tmp_path / "my-filter.tex").read_text()
+    assert "D my-filter & " in table and "has nodes scf from my_filter:scf (" in table
 
 
 def _with_few_tasks(play: Callable[..., Any], *arms: Any, limit: int, **settings: Any) -> Any:

@@ -1,7 +1,7 @@
 """The differences of two arms: settings, blocks of the prompt, files and code.
 
-Files are compared by content, not by path. Code is compared by import path, and by the checksum of
-its file if the path is the same.
+Files are compared by content, not by path. Code is named by module and function, and compared by
+the checksum of that function if the name is the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rpms.evals.records.conditions import in_effect
 from rpms.evals.records.schema import Manifest
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.imports import is_path
 
 NODES = "nodes"
 OURS = "ours"
@@ -54,7 +55,8 @@ def arm_differences(first: ArmOfRun, second: ArmOfRun) -> dict[str, str]:
     a, b = (
         in_effect({**defaults, **arm.manifest.conditions[arm.label]}) for arm in (first, second)
     )
-    differences = {name: "" for name in a if name in b and a[name] != b[name]}
+    differences = {name: _paths_text(a[name], b[name])
+                   for name in a if name in b and a[name] != b[name]}  # fmt: skip
     if "memory_file" in a and "memory_file" in b:
         _compare_content(differences, ("memory_file",), "memory_file", first.memory, second.memory)
     _compare_content(
@@ -64,9 +66,15 @@ def arm_differences(first: ArmOfRun, second: ArmOfRun) -> dict[str, str]:
 
 
 def difference_texts(first: ArmOfRun, second: ArmOfRun) -> list[str]:
-    """The differences as text: ``rules``, ``nodes (ours | scf from own_scf:stages)``."""
+    """The differences as text: ``rules``, ``nodes (ours | scf from own_scf:scf)``."""
     differences = arm_differences(first, second).items()
     return [f"{name} ({values})" if values else name for name, values in differences]
+
+
+def _paths_text(first: object, second: object) -> str:
+    """Both values if one is the import path of a user's code; empty for a plain setting."""
+    values = str(first), str(second)
+    return " | ".join(values) if any(map(is_path, values)) else ""
 
 
 def _compare_content(
@@ -90,26 +98,31 @@ def code_differences(first: Swapped, second: Swapped) -> dict[str, str]:
     """Different custom stages, and code with the same import path but different content."""
     differences: dict[str, str] = {}
     nodes = [
-        {stages.removeprefix(f"{NODES} "): code for stages, code in side.items()
-         if stages.startswith(f"{NODES} ")}
+        {part.removeprefix(f"{NODES} "): code for part, code in side.items()
+         if part.startswith(f"{NODES} ")}
         for side in (first, second)
     ]  # fmt: skip
-    if nodes[0] != nodes[1]:
-        paths = [{stages: code.get("path", "") for stages, code in side.items()} for side in nodes]
-        hashed = paths[0] == paths[1]
-        differences[NODES] = " | ".join(_stages_text(side, hashed) for side in nodes)
+    stages = [name for name in {**nodes[0], **nodes[1]} if nodes[0].get(name) != nodes[1].get(name)]
+    if stages:
+        one, other = ({name: side[name] for name in stages if name in side} for side in nodes)
+        hashed = _paths(one) == _paths(other)
+        differences[NODES] = f"{_stages_text(one, hashed)} | {_stages_text(other, hashed)}"
     for kind, name in CODE_SETTINGS.items():
-        one, other = first.get(kind, {}), second.get(kind, {})
-        if one.get("path") == other.get("path") and one.get("hash") != other.get("hash"):
-            hashes = f"{one.get('hash', '')[:SHOWN]} | {other.get('hash', '')[:SHOWN]}"
-            differences[name] = f"{one.get('path')}: {hashes}"
+        codes = first.get(kind, {}), second.get(kind, {})
+        paths, hashes = ([code.get(field, "") for code in codes] for field in ("path", "hash"))
+        if paths[0] == paths[1] and hashes[0] != hashes[1]:
+            differences[name] = f"{paths[0]}: {hashes[0][:SHOWN]} | {hashes[1][:SHOWN]}"
     return differences
 
 
+def _paths(nodes: Swapped) -> dict[str, str]:
+    return {stage: code.get("path", "") for stage, code in nodes.items()}
+
+
 def _stages_text(nodes: Swapped, hashed: bool) -> str:
-    """``scf from own_scf:stages``, with the checksum if only that differs."""
+    """``scf from own_scf:scf``, with the checksum if only that differs."""
     return ", ".join(
-        f"{stages} from {code.get('path', '')}"
+        f"{stage} from {code.get('path', '')}"
         + (f" {code.get('hash', '')[:SHOWN]}" if hashed else "")
-        for stages, code in nodes.items()
+        for stage, code in nodes.items()
     ) or OURS  # fmt: skip

@@ -81,6 +81,8 @@ class Analysis:
         proposals: actions that the guard judged.
         verdicts: the guard's verdicts, counted.
         vetoes: vetoes, by rule.
+        judged: proposals of the model that the manual judged, in arms without rules too.
+        broken: proposals that broke a rule, by rule.
         against_rule: actions that broke their own rule and that the environment accepted.
         rejected: rejected actions by kind: missing, wrong or ignored knowledge.
         lost_by: the dominant kind of a lost episode.
@@ -103,6 +105,8 @@ class Analysis:
     proposals: int
     verdicts: Mapping[str, int]
     vetoes: Mapping[str, int]
+    judged: int
+    broken: Mapping[str, int]
     against_rule: int
     rejected: Mapping[str, int]
     lost_by: str
@@ -153,6 +157,8 @@ def analyse(
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
     counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
+    judged = [dict(step.get("judged", [])) for step in steps]
+    broken = Counter(rule for rules in judged for rule in rules if rules[rule] == "broken")
     return Analysis(
         logged=logged,
         invalid_actions=sum(step["failed"] for step in steps),
@@ -168,6 +174,8 @@ def analyse(
         proposals=len(decisions),
         verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
         vetoes=dict(sorted(vetoes.items())),
+        judged=sum(map(bool, judged)),
+        broken=dict(sorted(broken.items())),
         against_rule=sum(map(_is_against_rule, steps)),
         rejected={kind: counts[kind] for kind in KINDS},
         lost_by=_dominant(kinds, counts, mode) if mode else "",

@@ -26,17 +26,21 @@ LATEX = str.maketrans({
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: its text, its interval or count, its data, and the episodes behind it."""
+    """One figure: its text, its interval or count, its data, and the episodes behind it.
+
+    ``steps`` is the filter of the page's list that finds the steps behind it, if it counts steps.
+    """
 
     text: str
     note: str = ""
     value: Any = None
     behind: tuple[JobKey, ...] = ()
+    steps: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
-    """A table with its source and notes.
+    """A table with its source and notes; a notebook shows it as a table.
 
     Attributes:
         id: a stable name, used in files and addresses.
@@ -60,6 +64,20 @@ class Table:
     labels: int = 1
     total: bool = False
     protocol: str = ""
+
+    def __repr__(self) -> str:
+        return f"<table {self.id}: {self.title}, {len(self.rows)} rows>"
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_html(self) -> str:
+        """A plain HTML table under its title, with its notes."""
+        kinds = ["left"] * self.labels + ["right"] * (len(self.columns) - self.labels)
+        rows = [[*self.columns], *([_joined(cell) for cell in row] for row in self.rows)]
+        body = "".join(_html_row(row, kinds, "td" if i else "th") for i, row in enumerate(rows))
+        notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
+        return f"<h4>{escape(self.title)}</h4><table>{body}</table>{notes}"
 
     def as_json(self) -> dict[str, Any]:
         """Rows as objects with raw values, for programs."""
@@ -116,18 +134,39 @@ class Table:
         return text.getvalue()
 
     def as_latex(self, with_source: bool = True) -> str:
-        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
-        rows = [_latex_row(map(_joined, row)) for row in self.rows]
+        """A booktabs table with its intervals; source, protocol and notes are comments above it.
+
+        A count that is the same in every row is in the caption instead of a column.
+        """
+        same = [i for i in range(self.labels, len(self.columns)) if self._is_same_count(i)]
+        kept = [i for i in range(len(self.columns)) if i not in same]
+        rows = [_latex_row(_joined(row[i]) for i in kept) for row in self.rows]
         if self.total:
             rows.insert(-1, r"\midrule")
         origin = (self.source, self.protocol) if with_source else ()
-        kinds = "l" * self.labels + "r" * (len(self.columns) - self.labels)
+        kinds = "l" * self.labels + "r" * (len(kept) - self.labels)
+        counts = ", ".join(f"{self.columns[i]} {self.rows[0][i].text}" for i in same)
+        caption = f"{self.title} (in every row: {counts})" if counts else self.title
         return latex_comment(*origin, *self.notes) + "\n".join([
-            r"\begin{table}", r"\centering", rf"\caption{{{_latex(self.title)}}}",
+            r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}",
             rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
-            r"\toprule", _latex_row(self.columns), r"\midrule", *rows, r"\bottomrule",
-            r"\end{tabular}", r"\end{table}", "",
+            r"\toprule", _latex_row(self.columns[i] for i in kept), r"\midrule", *rows,
+            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ])  # fmt: skip
+
+    def _is_same_count(self, column: int) -> bool:
+        values = [row[column].value for row in self.rows]
+        return len(values) > 1 and isinstance(values[0], int) and len({*map(repr, values)}) == 1
+
+
+def _html_row(cells: Iterable[str], kinds: Iterable[str], tag: str) -> str:
+    """A row whose cells are aligned to the left or right."""
+    pairs = zip(cells, kinds, strict=True)
+    return f"<tr>{''.join(_html_cell(tag, kind, text) for text, kind in pairs)}</tr>"
+
+
+def _html_cell(tag: str, kind: str, text: str) -> str:
+    return f'<{tag} style="text-align: {kind}">{escape(text)}</{tag}>'
 
 
 def sources(source: str, protocol: str) -> list[str]:

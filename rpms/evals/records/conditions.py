@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import CONDITIONS, Guard, RunContext
 
 # Settings on the protocol card (protocol_card.py); all others belong in the label.
 ON_THE_CARD = frozenset({
@@ -70,6 +70,18 @@ def true_label(
         first, space, rest = start.partition(" ")
         start = f"{first}+{guard}{space}{rest}"
     return " ".join([start, *(f"{name}={value_text(value)}" for name, value in departures.items())])
+
+
+def condition_of(context: Mapping[str, Any]) -> str:
+    """The condition that an arm's settings start from: ``D``, or with a guard ``D+verify``."""
+    names = ("rules", "memory", "state_block", "guard")
+    return RunContext(**{name: context[name] for name in names if name in context}).name
+
+
+def is_condition(label: str) -> bool:
+    """True for ``D`` and ``D+verify``; other labels are of arms of one's own."""
+    letter, plus, guard = label.partition("+")
+    return letter in CONDITIONS and (not plus or guard in get_args(Guard))
 
 
 def find_label(typed: str, labels: Iterable[str]) -> str:

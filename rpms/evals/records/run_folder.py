@@ -81,6 +81,7 @@ class Run:
         origins: of joined runs, each condition's run folder and its label there.
         pooled: the parts are runs of one experiment (``experiment.py``). The episodes of one task
             in all parts are its repeats here: those of the first part, then those of the next.
+        against: the arms that the reader compares all others with; empty for the default pairs.
     """
 
     folder: Path
@@ -91,6 +92,7 @@ class Run:
     parts: tuple[Run, ...] = ()
     origins: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     pooled: bool = False
+    against: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> list[str]:

@@ -7,8 +7,6 @@ an import path is an error at once.
 
 from __future__ import annotations
 
-import hashlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import isfunction, signature
@@ -17,6 +15,7 @@ from pathlib import Path
 from shlex import shlex
 from typing import Any
 
+from rpms.evals.running.code_hash import code_hash, definition_path
 from rpms.graph.build import Node
 from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
@@ -26,7 +25,6 @@ from rpms.vocabulary.imports import is_path, load_object, path_of
 
 ALL = "*"
 """The key of an import path that leads to a mapping of stages."""
-DIGITS = 12
 
 Paths = dict[str, str]
 """Import paths by the stage they replace, or under ``ALL`` that of a mapping of stages."""
@@ -101,25 +99,16 @@ def load_stages(paths: Mapping[str, str]) -> dict[str, Node]:
 
 
 def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
-    """The custom code of an arm, each with the checksum of its file."""
-    sources: dict[str, dict[str, str]] = {}
+    """The custom code of an arm, each function or class with its checksum."""
+    sources: dict[str, str] = {}
     for name, path in paths.items():
-        stages = ", ".join(sorted(load_stages({name: path})))
-        sources[f"nodes {stages}"] = {"path": path, "hash": source_hash(path)}
+        for stage, function in sorted(load_stages({name: path}).items()):
+            sources[f"nodes {stage}"] = definition_path(function, path)
     if is_import_path(context.model):
-        sources["model"] = {"path": context.model, "hash": source_hash(context.model)}
+        sources["model"] = context.model
     if is_path(context.memory_method):
-        path = context.memory_method
-        sources["memory method"] = {"path": path, "hash": source_hash(path)}
-    return sources
-
-
-def source_hash(path: str) -> str:
-    """A checksum of the file of an import path."""
-    load_object(path, "the object")
-    file = getattr(sys.modules[path.partition(":")[0]], "__file__", None)
-    data = Path(file).read_bytes() if file else path.encode()
-    return hashlib.sha256(data).hexdigest()[:DIGITS]
+        sources["memory method"] = context.memory_method
+    return {part: {"path": path, "hash": code_hash(path)} for part, path in sources.items()}
 
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}

@@ -213,11 +213,13 @@ def _raise_errors(run: RunSession, out: str) -> None:
     history = run.progress.history
     failed = [end for end in history if end.mode in ERRORS]
     if failed:
-        kind, place = str(failed[0].mode).replace("_", " "), failed[0].place
-        line = f" at {place['file']}:{place['line']}" if place else ""
+        kind, line = str(failed[0].mode).replace("_", " "), failed[0].line
+        stopped = ", ".join(run.progress.stopped)
         raise RpmsError(
             f"{len(failed)} of the {len(history)} episodes of this session ended in an error; the "
-            f"first ({kind}{line}): {failed[0].error}. Run the same command again to repeat them; "
+            f"first ({kind}{f' at {line}' if line else ''}): {failed[0].error}. "
+            + (f"Stopped, because every episode failed at one line: {stopped}. " if stopped else "")
+            + "Run the same command again to repeat them; "
             f"'rpms report {out}' reports the finished episodes"
         )
 

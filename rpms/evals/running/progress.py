@@ -40,6 +40,12 @@ class EpisodeEnd(NamedTuple):
     mode: FailureMode | None
     error: str
     place: ErrorPlace | None = None
+    condition: str = ""
+
+    @property
+    def line(self) -> str:
+        """``file:line`` of an error in the user's code; empty without one."""
+        return f"{self.place['file']}:{self.place['line']}" if self.place else ""
 
 
 @dataclass
@@ -55,6 +61,7 @@ class RunProgress:
         tallies: results by condition, in the order of the plan.
         history: the ends of this session's episodes, in order.
         hopeless: the model errors that ended episodes since the last call that worked.
+        stopped: the arms that were stopped because every episode failed at the same line, with it.
     """
 
     total: int
@@ -65,6 +72,7 @@ class RunProgress:
     tallies: dict[str, ConditionTally] = field(default_factory=dict)
     history: list[EpisodeEnd] = field(default_factory=list)
     hopeless: list[str] = field(default_factory=list)
+    stopped: dict[str, str] = field(default_factory=dict)
     _tokens: int = 0
 
     def add(self, episode: Episode, last: bool = True) -> None:
@@ -75,7 +83,20 @@ class RunProgress:
         self.cache_hits += episode.cache_hits
         if episode.cost_usd is not None:
             self.cost_usd = (self.cost_usd or 0.0) + episode.cost_usd
-        self.history.append(EpisodeEnd(episode.failure_mode, episode.error, episode.error_place))
+        self.history.append(
+            EpisodeEnd(episode.failure_mode, episode.error, episode.error_place, episode.condition)
+        )
+
+    def line_of_all(self, condition: str) -> str:
+        """The line of code at which every episode of an arm failed, after enough of them."""
+        lines = [end.line for end in self.history if end.condition == condition]
+        same = len(lines) >= ENOUGH and len({*lines}) == 1
+        return lines[0] if same and not self.tallies[condition].decided else ""
+
+    @property
+    def first_error(self) -> EpisodeEnd | None:
+        """The first episode of this session that failed in the user's code."""
+        return next((end for end in self.history if end.place), None)
 
     def judge(self, episode: Episode, tokens: int) -> None:
         """Update ``hopeless``; ``tokens`` are those of all calls, also of episodes in flight."""
@@ -104,6 +125,8 @@ class RunProgress:
 
 
 Watch = Callable[[RunProgress], None]
+ENOUGH = 3
+"""An arm is stopped after this many episodes if all of them failed at the same line."""
 EVERY_S = 30.0
 """Without a terminal, a line is printed at least this often."""
 SHARE = 0.1
@@ -141,7 +164,8 @@ def show_bar(console: Console, progress: RunProgress) -> Iterator[Watch]:
         task = bar.add_task("", total=progress.total, completed=progress.done)
 
         def watch(progress: RunProgress) -> None:
-            bar.below = f"{results_text(progress)}; {spending_text(progress)}"
+            lines = [f"{results_text(progress)}; {spending_text(progress)}", *error_lines(progress)]
+            bar.below = "\n".join(lines)
             bar.update(task, completed=progress.done)
 
         yield watch
@@ -150,9 +174,13 @@ def show_bar(console: Console, progress: RunProgress) -> Iterator[Watch]:
 def print_lines(console: Console, progress: RunProgress) -> Watch:
     """Progress lines for a log."""
     last = (time.monotonic(), progress.done)
+    errors = list[str]()
 
     def watch(progress: RunProgress) -> None:
         nonlocal last
+        for line in error_lines(progress)[len(errors) :]:
+            errors.append(line)
+            console.print(line, soft_wrap=True, markup=False)
         (moment, printed), done, total = last, progress.done, progress.total
         due = done - printed >= max(1, total * SHARE) and done < total
         if due or time.monotonic() - moment >= EVERY_S:
@@ -163,6 +191,16 @@ def print_lines(console: Console, progress: RunProgress) -> Watch:
             )
 
     return watch
+
+
+def error_lines(progress: RunProgress) -> list[str]:
+    """The first error of the user's code with its place, and the arms that it stopped."""
+    lines = []
+    if end := progress.first_error:
+        lines.append(f"error in {end.condition} at {end.line}: {end.error}")
+    for condition, line in progress.stopped.items():
+        lines.append(f"{condition} stopped: every episode failed at {line}")
+    return [visible(line) for line in lines]
 
 
 def results_text(progress: RunProgress) -> str:

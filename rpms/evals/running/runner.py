@@ -74,6 +74,10 @@ class Dispatcher:
     def add(self, job: Job) -> None:
         self._queue.append(job)
 
+    def drop(self, condition: str) -> None:
+        """Forget the jobs of an arm that no worker has yet."""
+        self._queue = deque(job for job in self._queue if job.condition != condition)
+
     def _submit_jobs(self) -> None:
         """Give jobs one at a time to the least busy worker, so that all fill up evenly."""
         while self._queue:
@@ -183,9 +187,13 @@ class RunSession:
                     spent = line.spent_prompt_tokens, line.spent_cached_tokens
                     self.meter.add(Tokens(*spent, line.spent_output_tokens), line.cost_usd)
                 self.progress.judge(line, self.meter.session.tokens)
+                if place := self.progress.line_of_all(line.condition):
+                    self.progress.stopped[line.condition] = place
+                    dispatcher.drop(line.condition)
                 watch(self.progress)
                 stop_if_hopeless(self.progress, in_flight)
-            self._manifest.finished = timestamp()
+            if not self.progress.stopped:
+                self._manifest.finished = timestamp()
         finally:
             pool.close()
             self._record_spending()

@@ -44,6 +44,9 @@ LINES: dict[tuple[str, int], dict[str, Any]] = {
 }  # fmt: skip
 
 
+JUDGED = {("B", 1): {3: {"judged": [["O-ACT-001", "broken"], ["U-DO-002", "kept"]]}}}
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     arguments = ["--no-sandbox"] if os.getuid() == 0 else []
@@ -56,7 +59,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run that has everything, conditions in an order of their own."""
-    report = read_report(write_run(tmp_path_factory.mktemp("run"), WINS, lines=LINES))
+    folder = write_run(tmp_path_factory.mktemp("run"), WINS, lines=LINES, steps=JUDGED)
+    report = read_report(folder)
     for episode in report.run.episodes.values():
         file = report.run.log_file(episode)
         if episode.condition == "B":
@@ -97,5 +101,4 @@ def vetoed(log: dict[str, Any]) -> None:
          "reason": "there is no air", "repair": "", "played": ""}
         for rule, verdict in reasons
     ]  # fmt: skip
-    log["steps"][2]["judged"] = [["O-ACT-001", "broken"], ["U-DO-002", "kept"]]
     log["steps"][4].update(action="", reply="I would rather not say (a+b).")

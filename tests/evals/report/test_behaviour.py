@@ -156,3 +156,24 @@ def test_what_no_table_answers_is_a_line_of_pandas(real_run: Path) -> None:
         episodes = read_run(real_run).judged(name)
         assert known[name] == sum(e.steps for e in episodes)
     assert set(answers["shown"].condition) == {"C", "D"}
+
+
+def test_rules_are_broken_in_arms_without_rules_too(tmp_path: Path) -> None:
+    kept = {"judged": [["known action", "kept"], ["O-ACT-001", "kept"]]}
+    broken = {"judged": [["known action", "kept"], ["O-ACT-001", "broken"]]}
+    forbidden = {"judged": [["known action", "kept"], ["O-ACT-004", "kept"], ["R-1", "broken"]]}
+    silent: dict[str, Any] = {"judged": [], "action": "", "failed": True}
+    steps = {
+        ("A", 0): {1: broken, 2: broken, 3: silent, **dict.fromkeys((4, 5, 6), kept)},
+        ("B", 0): {1: forbidden, **dict.fromkeys(range(2, 7), kept)},
+    }
+    report = read_report(write_run(tmp_path / "run", {"A": [True], "B": [True]}, steps=steps))
+    (table,) = report.only(["rules"]).tables
+    assert [row[0].text for row in table.rows] == ["O-ACT-001", "R-1"]
+    assert table.rows[0][1].text.startswith("go to <place>") and table.rows[1][1].text == ""
+    assert [[cell.text for cell in row[2:]] for row in table.rows] == [
+        ["40.0%", "0.0%"], ["0.0%", "16.7%"]
+    ]  # fmt: skip
+    assert dict(table.rows[0][2].steps) == {"c": "A", "r": "O-ACT-001", "g": "broken"}
+    assert not table.rows[0][3].steps
+    assert "rules" not in tables_of(write_run(tmp_path / "old", {"A": [True]})), "not recorded"

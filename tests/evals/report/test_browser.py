@@ -123,6 +123,30 @@ def test_the_page_opens_with_tables_and_a_plot(opened: Open) -> None:
     expect(page.locator("#list tbody tr")).to_have_count(1)
 
 
+def test_the_plots_are_behind_a_fold(opened: Open) -> None:
+    page = opened()
+    pictures = page.locator("#plots img")
+    expect(pictures.first).to_be_hidden()
+    page.locator("#plots summary").click()
+    expect(pictures.first).to_be_visible()
+    assert pictures.count() == page.locator("#plots figcaption").count() >= 6
+    widths = pictures.evaluate_all("all => all.map((image) => image.naturalWidth)")
+    assert all(width > 200 for width in widths), "every image was read"
+
+
+def test_broken_rules_are_counted_listed_and_told_at_their_step(opened: Open) -> None:
+    page = opened("#/results/rules")
+    row = page.locator("#table-rules tbody tr").filter(has_text="O-ACT-001")
+    row.get_by_role("link").last.click()
+    expect(choice(page, "Action")).to_have_value("broken")
+    expect(choice(page, "Rule")).to_have_value("O-ACT-001")
+    expect(page.locator("#summary")).to_contain_text("1 step in 1 of 12 episodes")
+    page = opened(f"#/episode/{at('B', 1, 3)}")
+    broken = page.locator(".panel .broken")
+    expect(broken).to_have_count(1)
+    expect(broken).to_contain_text("go to <place>")
+
+
 def test_episodes_are_filtered_searched_and_sorted(opened: Open) -> None:
     page = opened("#/episodes")
     conditions = ["D scf=off", "B rules", "A baseline"]
@@ -225,7 +249,7 @@ def test_foreign_text_stays_text_and_trouble_is_said(opened: Open) -> None:
     expect(raised).to_contain_text("stage llm_call, /home/me/mine.py:7")
     expect(raised.locator("pre")).to_have_text(PLACE["traceback"])
     assert page.evaluate("window.hacked") is None
-    assert page.locator("main img, main b").count() == 0
+    assert page.locator("main img:not(.plots img), main b").count() == 0
     page.goto(f"{start}#/episode/{D}/{quote(task_id(0), safe='')}/1")
     expect(page.locator("#steps-of")).to_contain_text("is missing or damaged.")
     page.goto(f"{start}#/episode/A/nowhere/1")

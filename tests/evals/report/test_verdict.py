@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.report.verdict import comparisons, verdict
 from rpms.evals.records.run_folder import Run, read_run
+from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import LABEL, contexts, write_run
 
 TASKS = 40
@@ -75,7 +77,11 @@ def test_arms_that_won_the_same_tasks_have_no_discordant_games(tmp_path: Path) -
     [
         # An arm that varies another is compared with that alone, not with all that lack a part.
         (["B", "D", "D scf=off", "D scf=preconditions"],
-         [("B", "D"), ("D", "D scf=off"), ("D", "D scf=preconditions")]),
+         [("D", "D scf=off"), ("D", "D scf=preconditions"), ("B", "D")]),
+        # Also if it differs in several settings, or the guard of its condition is not in the run.
+        (["A", "B", "D", "D k=9 theta=0.9", "D+verify k=9"],
+         [("D", "D k=9 theta=0.9"), ("D", "D+verify k=9"), ("A", "B"), ("B", "D")]),
+        (["A", "D+verify", "D+verify k=9"], [("D+verify", "D+verify k=9"), ("A", "D+verify")]),
         (["A+verify", "B+verify"], [("A+verify", "B+verify")]),
         (["A", "D"], [("A", "D")]),
         (["D"], []),
@@ -103,6 +109,31 @@ def test_custom_code_is_one_change(tmp_path: Path) -> None:
     conditions = contexts("A", "D") | {"mine": contexts("D")["D"]}
     code = {"path": "own:stages", "hash": "1" * 12}
     wins = {"A": first(4), "D": first(20), "mine": first(30)}
-    swapped = {"mine": {"nodes llm_call, scf": code}}
+    swapped = {"mine": {"nodes llm_call": code, "nodes scf": code}}
     run = run_of(tmp_path, wins, logs=False, conditions=conditions, swapped=swapped)
-    assert ("D", "mine") in [(pair.first, pair.second) for pair in comparisons(run)]
+    assert [(pair.first, pair.second) for pair in comparisons(run)] == [("D", "mine"), ("A", "D")]
+    compared = [line for line in verdict(run) if " vs " in line]
+    assert compared[0].startswith("mine vs D: significantly better, +25.0 points, 10:0 discordant")
+
+
+def test_the_arms_that_were_asked_for_are_compared_and_corrected_for(tmp_path: Path) -> None:
+    wins = {"A": first(4), "B": first(30), "D": first(30), "D mine": first(36)}
+    conditions = contexts("A", "B", "D") | {"D mine": {**contexts("D")["D"], "k": 9}}
+    folder = write_run(tmp_path, wins, logs=False, conditions=conditions)
+    report = read_report(folder, against="d")
+    pairs = [(row["first"], row["second"]) for row in report.as_json()["tables"]["pairs"]["rows"]]
+    assert pairs == [("D rules+memory", second)
+                     for second in ("A baseline", "B rules", "D mine")]  # fmt: skip
+    compared = [line for line in report.verdict if " vs " in line]
+    assert [line.partition(":")[0] for line in compared] == ["A vs D", "B vs D", "D mine vs D"]
+    # 6:0 has p = 0.0312, times the two pairs of the three that are no clearer.
+    assert "0.0625 after Holm's correction for 3 comparisons" in compared[2]
+    (row,) = [r for r in report.as_json()["tables"]["pairs"]["rows"] if r["second"] == "D mine"]
+    assert row["McNemar p, Holm"] == pytest.approx(0.0625)
+    both = read_report(folder, against=["D", "A"])
+    assert [(c.first, c.second) for c in comparisons(both.run)] == [
+        ("D", "A"), ("D", "B"), ("D", "D mine"), ("A", "B"), ("A", "D mine")
+    ]  # fmt: skip
+    assert len(both.as_json()["tables"]["pairs"]["rows"]) == 5
+    with pytest.raises(RpmsError, match="no arm 'D min'; did you mean 'D mine'"):
+        read_report(folder, against="D min")

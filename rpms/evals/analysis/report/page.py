@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -20,12 +19,14 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.measures import groups, metric_of
+from rpms.evals.analysis.plotting import all_plots
+from rpms.evals.analysis.plotting.style import is_installed
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.plots import conditions_plot
+from rpms.evals.analysis.report.rules import run_rules
 from rpms.evals.analysis.report.source import settings_of, short_type, source_of
 from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.analysis.tables import Cell, Table
@@ -34,13 +35,10 @@ from rpms.evals.records.protocol_card import protocol_card
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode, JobKey
 from rpms.prompts.examples import NEW_TASK
-from rpms.rules.schema import HERE_BLANKS
-from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special, write_whole
 from rpms.vocabulary.glossary import explanations
-from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.output import quantity
 
 HERE = Path(__file__).parent
@@ -105,12 +103,27 @@ def render_page(report: Report, served: bool = False) -> str:
         verdict=report.verdict,
         tables=report.tables,
         plot=conditions_plot(run),
+        pictures=pictures(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
         served=served,
         data=_embedded(page_data(report)),
         logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
+
+
+def pictures(run: Run) -> list[dict[str, str]]:
+    """The plots of a run as images inside the page; none if matplotlib is missing."""
+    if not is_installed():
+        return []
+    return [
+        {"kind": plot.kind, "caption": plot.caption, "source": _image(plot.as_svg())}
+        for plot in all_plots(run)
+    ]
+
+
+def _image(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"
 
 
 def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -149,7 +162,9 @@ def page_data(report: Report) -> dict[str, Any]:
 
 
 def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
-    """The address of the list of a cell's episodes; empty for a cell without episodes."""
+    """The address of the list of a cell's steps or episodes; empty for a cell without any."""
+    if row[column].steps:
+        return f"#/episodes?{urlencode(row[column].steps)}"
     if not row[column].behind:
         return ""
     return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
@@ -179,44 +194,6 @@ def _labels(table: Table, row: Sequence[Cell], column: int) -> list[str]:
 
 def _name(table: Table, row: Sequence[Cell], column: int) -> str:
     return "/".join([table.id, *_labels(table, row, column)])
-
-
-def run_rules(run: Run) -> dict[str, str]:
-    """The text of every rule by its id; texts that differ between conditions are joined.
-
-    The logs record which rules were shown, so rules that a condition leaves out are included.
-    """
-    env, folders = run.manifest.env, defaultdict[str, list[str]](list)
-    for label, context in run.manifest.conditions.items():
-        folders[str(context.get("rules_dir") or "")].append(label)
-    texts = rule_texts(env)
-    for folder in filter(None, folders):
-        for rule, text in rule_texts(env, folder).items():
-            if texts.setdefault(rule, text) != text:
-                texts[rule] += f" ({', '.join(folders[folder])}: {text})"
-    return texts
-
-
-def rule_texts(env: str, rules_dir: str = "") -> dict[str, str]:
-    """Every rule of a manual by its id; empty if the environment or the folder is missing."""
-    try:
-        manual = load_manual(env, rules_dir)
-    except RpmsError:
-        return {}
-    texts = {
-        place.id: f"{', '.join(place.about)}: {place.how_often} at {' -> '.join(place.places)}"
-        for place in manual.domain.likely_places
-    }
-    # Their blanks are filled with names of the scene, which the prompt shows.
-    blanks = {name: f"<{name}>" for name in HERE_BLANKS}
-    texts |= {rule.id: rule.text.format(**blanks) for rule in manual.domain.here}
-    for rule in (rule for _, rules in manual.tiers for rule in rules):
-        texts[rule.id] = f"CRITICAL: {rule.text}" if rule.critical else rule.text
-    goal = GoalSpec(sentence="", type="", object="", state="", count=1, destination="",
-                    signature="")  # fmt: skip
-    for line in manual.active(goal, empty_belief())["environment"]:
-        texts.setdefault(line["id"], line["text"])
-    return texts
 
 
 def rules_changed(run: Run) -> bool:

@@ -234,11 +234,11 @@ def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
 
 
 def pair_table(run: Run) -> Table | None:
-    """Every pair of conditions, task by task; None for a single condition."""
+    """Every pair of conditions that was asked for, task by task; None for a single condition."""
     if len(run.conditions) < 2:
         return None
     metric = metric_of(run.manifest.env)
-    chosen = list(combinations(run.conditions, 2))
+    chosen = [(a, b) for a, b in _ordered_pairs(run) if not run.against or a in run.against]
     pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
     exact = holm([test.p for test in pairs])
     ranks = holm([test.p_score for test in pairs])
@@ -261,7 +261,8 @@ def pair_table(run: Run) -> Table | None:
     columns += [*won, f"{test} p", f"{test} p, Holm", "differ in"]
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
-        "columns correct for the number of pairs in this table.",
+        "columns correct for the number of pairs in this table"
+        + ("." if run.against else ", the verdict for its own pairs."),
         "'differ in' lists settings, and custom code by import path. Memory files, manuals and "
         "code of the same path are compared by checksum. state_block is the goal and the state in "
         "the prompt, which rules and memory always show.",
@@ -269,6 +270,12 @@ def pair_table(run: Run) -> Table | None:
     return Table(
         "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2
     )
+
+
+def _ordered_pairs(run: Run) -> Iterator[tuple[str, str]]:
+    """Each pair once; the arms that the reader compares the others with are the first of a pair."""
+    rest = [name for name in run.conditions if name not in run.against]
+    return combinations([*run.against, *rest], 2)
 
 
 TESTS = {

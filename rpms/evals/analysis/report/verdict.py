@@ -1,8 +1,9 @@
 """The verdict: a few sentences on which arms differ significantly, and why episodes were lost.
 
-Every figure is also in the tables. An arm that changes one setting is compared with the arm that
-it varies; an arm with rules, memory or the state is compared with the arm that lacks just that
-part. A difference is called significant if it is so after Holm's correction for these comparisons.
+Every figure is also in the tables. An arm of one's own is compared with the arm it starts from, an
+arm that changes one setting with the arm that it varies, and an arm with rules, memory or the state
+with the arm that lacks just that part. A reader may ask for other pairs: all arms against one. A
+difference is called significant if it is so after Holm's correction for these comparisons.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rpms.evals.analysis.measures import Pair, holm, metric_of, pair, per_task, 
 from rpms.evals.analysis.report.behaviour import cause_of
 from rpms.evals.analysis.report.results import figure, unfinished
 from rpms.evals.analysis.tables import p_value
+from rpms.evals.records.conditions import condition_of, is_condition
 from rpms.evals.records.run_folder import Run
 from rpms.models.opening import LABELS
 from rpms.vocabulary.context import condition_title
@@ -72,7 +74,10 @@ def _is_built_in(run: Run) -> bool:
 def _experiment_caveats(run: Run) -> Iterator[str]:
     """What the means are over, and in what the runs differ beyond the model and the seed."""
     names = run_names(run)
-    yield f"Figures are means over {quantity(len(names), 'run')}: {', '.join(names)}."
+    yield (
+        f"Figures are means over {quantity(len(names), 'run')}: {', '.join(names)}. Each test "
+        "counts a task once, with its differences summed over the runs."
+    )
     built_in = {part.manifest.model_label: None for part in run.parts if _is_built_in(part)}
     if built_in:
         yield (
@@ -97,11 +102,12 @@ def _comparison_lines(run: Run) -> Iterator[str]:
         if (paired := _paired(run, comparison)).n
     }
     tests = [paired.p_score if metric == "score" else paired.p for paired in pairs.values()]
+    shown = len(pairs) if run.against else MAX_COMPARISONS
     for (comparison, paired), p, corrected in list(
         zip(pairs.items(), tests, holm(tests), strict=True)
-    )[:MAX_COMPARISONS]:
+    )[:shown]:
         yield _sentence(run, comparison, paired, p, corrected, len(tests))
-    if len(pairs) > MAX_COMPARISONS:
+    if len(pairs) > shown:
         yield "The other comparisons are in the table 'pairs'."
     if not pairs:
         what = "success rate" if metric == "success" else "mean floored score"
@@ -116,25 +122,53 @@ def _paired(run: Run, comparison: Comparison) -> Pair:
 
 
 def comparisons(run: Run) -> list[Comparison]:
-    """The pairs that differ in one thing; every arm without such a pair with the first arm.
+    """The pairs that the verdict tests.
 
-    Of several runs, the pairs of arms with the same name come first.
+    These are all arms against those that the reader named. By default, they are arms of one's own
+    with the arm each starts from, then the pairs that differ in one thing, then every arm without
+    such a pair with the first arm. Of several runs, arms with the same name come first.
     """
+    if run.against:
+        return [
+            Comparison(first, second)
+            for number, first in enumerate(run.against)
+            for second in run.conditions
+            if second not in run.against[: number + 1]
+        ]
     twins = _twins(run)
     unique = [name for name in run.conditions if name not in twins]
-    bases = {name: base for name in unique if (base := _varied(run, name))}
-    arms = [name for name in run.conditions if name not in bases]
-    chosen = [Comparison(base, name) for name, base in twins.items()]
-    chosen += [
+    bases = {name: base for name in unique if (base := _base(run, name))}
+    varied = {name: base for name in unique if name not in bases and (base := _varied(run, name))}
+    arms = [name for name in run.conditions if name not in {**bases, **varied}]
+    custom = {name: base for name, base in varied.items() if not is_condition(_name(run, name))}
+    chosen = [
         Comparison(first, second, part)
         for second in arms
         for part in PARTS
         for first in _lacking(run, arms, second, part)
     ]
-    chosen += [Comparison(base, name) for name, base in bases.items()]
+    chosen += [Comparison(base, name) for name, base in varied.items() if name not in custom]
     compared = {name for comparison in chosen for name in comparison[:2]}
+    compared |= {*bases, *custom, *twins, *twins.values()}
     first, *rest = run.conditions
-    return [*chosen, *(Comparison(first, name) for name in rest if name not in compared)]
+    chosen += [Comparison(first, name) for name in rest if name not in compared]
+    return [*(Comparison(base, name) for name, base in (twins | bases | custom).items()), *chosen]
+
+
+def _name(run: Run, label: str) -> str:
+    """The name of an arm in its own run; the labels of joined runs have more."""
+    return run.origins[label][1] if label in run.origins else label
+
+
+def _base(run: Run, label: str) -> str:
+    """The condition of this run that an arm of one's own starts from; else empty."""
+    name = condition_of(run.settings(label))
+    if is_condition(_name(run, label)):
+        return ""
+    folder = run.origins[label][0] if label in run.origins else run.folder
+    labels = {origin: each for each, origin in run.origins.items()}
+    arms = (labels.get((folder, each), each) for each in (name, name.partition("+")[0]))
+    return next((arm for arm in arms if arm in run.manifest.conditions), "")
 
 
 def discordant_by_run(run: Run, comparison: Comparison) -> str:

@@ -121,7 +121,8 @@ function turn(e, step, number) {
   const vetoes = (step.decisions || []).filter((d) => d.reason).map((d) =>
     `${d.verdict}: ${d.proposal || "(no action)"}`
     + `${d.rule ? ` [${d.rule}]` : ""} ${d.reason}`);
-  const notes = [...vetoes, ...(step.belief_errors || []).map((line) => `belief error: ${line}`)];
+  const broken = brokenRules(step).map((id) => `breaks ${id}: ${data.rules[id] || ""}`);
+  const notes = [...vetoes, ...broken, ...(step.belief_errors || []).map((line) => `belief error: ${line}`)];
   return el("li", { id: `turn-${number}`, class: "turn" },
     el("a", { href: episodeLink(e, number) }, `Step ${number}`),
     el("div", null,

@@ -69,6 +69,18 @@ function guardLine(decision) {
       decision.reason + (decision.repair ? `; ${decision.repair}` : "")) : null);
 }
 
+const brokenRules = (step) => (step.judged || []).filter(([, verdict]) => verdict === "broken")
+  .map(([id]) => id);
+
+// The rules that the model's proposal broke; the manual judges it in every condition.
+function brokenLines(step) {
+  const what = step.proposal && step.proposal !== step.action ? `The proposal "${step.proposal}" breaks`
+    : "Breaks";
+  return brokenRules(step).map((id) => el("p", { class: "broken" },
+    el("span", { class: "badge warn" }, what), " ", el("span", { class: "rule-id" }, id),
+    data.rules[id] || "(not in the current manual)"));
+}
+
 function decisionPanel(step) {
   const decisions = step.decisions || [];
   const offered = step.shortlist || [];
@@ -80,7 +92,8 @@ function decisionPanel(step) {
         el("span", { class: "muted" }, ` ${choice.reason}`))))) : null,
     step.action ? el("p", { class: "action" }, step.action)
       : el("p", { class: "failed-text" }, !step.reply ? "The model gave no reply."
-        : "The reply has no readable action."));
+        : "The reply has no readable action."),
+    brokenLines(step));
 }
 
 function resultPanel(step) {
