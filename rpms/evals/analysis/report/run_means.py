@@ -286,11 +286,13 @@ def _pair_table(run: Run, metric: Metric) -> Table:
         arms = [ArmOfRun(run.manifest, name) for name in each[:2]]
         sides = [by_task(run.judged(name)) for name in each[:2]]
         behind = [e for task in shared_tasks(*sides) for side in sides for e in side[task]]
+        counts = discordant_by_run(run, each)
+        discordant = ", ".join(f"{first}:{second}" for first, second in counts)
         rows.append([
             label(condition_title(each.first)), label(condition_title(each.second)),
             linked(count(paired.n), behind),
             gain(paired.difference, paired.interval, metric),
-            label(discordant_by_run(run, each)), p_value(p), p_value(corrected),
+            label(discordant), p_value(p), p_value(corrected),
             label(", ".join(difference_texts(*arms))),
         ])  # fmt: skip
     columns = ["first", "second", "tasks", "second - first", "discordant by run"]
@@ -303,7 +305,8 @@ def _pair_table(run: Run, metric: Metric) -> Table:
         )
     notes.append(
         "Brackets are 95% bootstrap intervals over tasks. 'discordant by run' has the tasks that "
-        "only the second won : only the first won."
+        "only the first won : only the second won. The p-values are about these runs and other "
+        "tasks; they do not cover the variation between tunings or models."
     )
     return Table(
         "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2

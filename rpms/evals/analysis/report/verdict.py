@@ -171,14 +171,14 @@ def _base(run: Run, label: str) -> str:
     return next((arm for arm in arms if arm in run.manifest.conditions), "")
 
 
-def discordant_by_run(run: Run, comparison: Comparison) -> str:
-    """``3:51, 4:49``: the tasks that only the second arm won : only the first won, in each run."""
+def discordant_by_run(run: Run, comparison: Comparison) -> list[tuple[int, int]]:
+    """For each run, the number of tasks that only the first arm won, and only the second."""
     counts = []
     for sides in zip(*(by_run(run, run.judged(name)) for name in comparison[:2]), strict=True):
         first, second = (per_task(side, lambda e: e.success) for side in sides)
         gains = [second[task] - first[task] for task in shared_tasks(first, second)]
-        counts.append(f"{sum(gain > 0 for gain in gains)}:{sum(gain < 0 for gain in gains)}")
-    return ", ".join(counts)
+        counts.append((sum(gain < 0 for gain in gains), sum(gain > 0 for gain in gains)))
+    return counts
 
 
 def _twins(run: Run) -> dict[str, str]:
@@ -223,7 +223,9 @@ def _sentence(
     difference = (paired.difference or 0.0) * (1 if graded else 100)
     figures = [f"{difference:+.1f} {'points of score' if graded else 'points'}"]
     if run.pooled:
-        figures.append(f"discordant games by run {discordant_by_run(run, comparison)}")
+        # As in the title of the line: the second arm comes first.
+        counts = (f"{second}:{first}" for first, second in discordant_by_run(run, comparison))
+        figures.append(f"discordant games by run {', '.join(counts)}")
     elif paired.only_first + paired.only_second and not graded:
         figures.append(f"{paired.only_second}:{paired.only_first} discordant games")
     if corrected < LEVEL:
