@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -103,6 +104,10 @@ class DeskConversation:
             self.run(new[0])
         return [*made.values()]
 
+    @cached_property
+    def _tables(self) -> dict[str, Any]:
+        return self.desk.database()
+
     def _filled(self, look_up: Call, call: Call) -> Iterator[Call]:
         """The look-up, with its blanks filled from the database as an agent's search would.
 
@@ -113,7 +118,7 @@ class DeskConversation:
             yield look_up
             return
         names = {*_texts(call.arguments)}
-        for table in self.desk.database().values():
+        for table in self._tables.values():
             for key in names & {*table} if isinstance(table, dict) else ():
                 if {*blanks} <= {*table[key]}:
                     row = {name: table[key][name] for name in blanks}
