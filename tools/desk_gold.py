@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -34,8 +34,7 @@ class GoldCall(NamedTuple):
         task: the id of the task.
         number: which call of the solution it is, from 0.
         call: the tool and its arguments.
-        judgement: the first rule that refuses it; 'allow' if none does.
-        rules: the ids of all rules that refuse it.
+        refusals: the judgement of every rule that refuses it.
         look_ups: the look-ups that were made before it because the guard named them.
         answer: the tool's answer.
     """
@@ -43,8 +42,7 @@ class GoldCall(NamedTuple):
     task: str
     number: int
     call: Call
-    judgement: Judgement
-    rules: tuple[str, ...]
+    refusals: tuple[Judgement, ...]
     look_ups: tuple[Call, ...]
     answer: str
 
@@ -52,11 +50,17 @@ class GoldCall(NamedTuple):
 class DeskConversation:
     """A conversation at a desk with its real database; the guard reads every answer."""
 
-    def __init__(self, desk: ServiceDesk, task: str = "", words: str = "") -> None:
-        self.tracker = ConversationTracker.open(desk)
-        self.desk: OpenDesk = desk.open(task)
+    def __init__(
+        self,
+        desk: ServiceDesk,
+        words: str,
+        opened: OpenDesk | None = None,
+        tracker: ConversationTracker | None = None,
+    ) -> None:
+        """``opened`` is a desk whose database this conversation finds; by default a fresh one."""
+        self.tracker = tracker or ConversationTracker.open(desk)
+        self.desk = opened or desk.open()
         state = self.tracker.begin()
-        words = words or (desk.customer(task) if task else "")
         self.state: ConversationState = self.tracker.read(state, [HumanMessage(words, id="0")])
 
     def run(self, call: Call) -> str:
@@ -68,17 +72,14 @@ class DeskConversation:
             self.state = self.tracker.take(self.state, call, message)
         return answer
 
-    def judge(self, call: Call) -> Judgement:
-        return self.tracker.judge(self.state, call)
-
-    def refusing(self, call: Call) -> tuple[str, ...]:
-        """The ids of all rules that refuse a call."""
-        found: dict[str, None] = {}
+    def refusals(self, call: Call) -> list[Judgement]:
+        """The judgement of every rule that refuses a call."""
+        found: dict[str, Judgement] = {}
         while (judgement := self.tracker.judge(self.state, call, (), found)).verdict == "refuse":
             if judgement.rule in found:
                 break
-            found[judgement.rule] = None
-        return tuple(found)
+            found[judgement.rule] = judgement
+        return [*found.values()]
 
     def missing(self, call: Call) -> list[Call]:
         """The look-ups that the guard names for a call, those without blanks first."""
@@ -104,10 +105,6 @@ class DeskConversation:
             self.run(new[0])
         return [*made.values()]
 
-    @cached_property
-    def _tables(self) -> dict[str, Any]:
-        return self.desk.database()
-
     def _filled(self, look_up: Call, call: Call) -> Iterator[Call]:
         """The look-up, with its blanks filled from the database as an agent's search would.
 
@@ -118,11 +115,16 @@ class DeskConversation:
             yield look_up
             return
         names = {*_texts(call.arguments)}
-        for table in self._tables.values():
+        for table in _tables(self.desk.name).values():
             for key in names & {*table} if isinstance(table, dict) else ():
                 if {*blanks} <= {*table[key]}:
                     row = {name: table[key][name] for name in blanks}
                     yield Call(look_up.tool, {**look_up.arguments, **row})
+
+
+@cache
+def _tables(name: str) -> dict[str, Any]:
+    return OpenDesk(name).database()
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -134,27 +136,31 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def play(desk: ServiceDesk, task: str) -> Iterator[GoldCall]:
-    """Play the reference solution of one task."""
-    conversation = DeskConversation(desk, task)
-    for number, call in enumerate(desk.gold(task)):
-        made = conversation.inform(call)
-        judgement, rules = conversation.judge(call), conversation.refusing(call)
-        answer = conversation.run(call)
-        yield GoldCall(task, number, call, judgement, rules, tuple(made), answer)
+def play(desk: ServiceDesk, tasks: Iterable[str]) -> Iterator[GoldCall]:
+    """Play the reference solutions of tasks, each with the database that the task begins with."""
+    opened: OpenDesk | None = None
+    for task in tasks:
+        if opened is None or desk.has_own_start(task):
+            opened = desk.open(task)
+        conversation = DeskConversation(desk, desk.customer(task), opened)
+        for number, call in enumerate(desk.gold(task)):
+            made = conversation.inform(call)
+            refusals = conversation.refusals(call)
+            answer = conversation.run(call)
+            yield GoldCall(task, number, call, tuple(refusals), tuple(made), answer)
+            if conversation.tracker.changes(call.tool) or desk.has_own_start(task):
+                opened = None
 
 
 def main() -> None:
     """Print every refused call of the tasks, and the totals."""
     name, *tasks = sys.argv[1:] or ["airline"]
     desk = cast(ServiceDesk, get_environment(name))
-    played = [each for task in tasks or desk.task_ids() for each in play(desk, task)]
+    played = [*play(desk, tasks or desk.task_ids())]
     for each in played:
-        if each.rules:
-            rules = ", ".join(each.rules)
-            print(f"task {each.task}, call {each.number}: {each.call} [{rules}]")
-            print(f"    {each.judgement.reason}. {each.judgement.repair}")
-    refused = [each for each in played if each.rules]
+        for refusal in each.refusals:
+            print(f"task {each.task}, call {each.number}: {refusal.words(each.call)}")
+    refused = [each for each in played if each.refusals]
     print(
         f"{name}: {len({each.task for each in played})} tasks with calls, {len(played)} calls, "
         f"{sum(len(each.look_ups) for each in played)} look-ups added, {len(refused)} refused"

@@ -53,10 +53,11 @@ def _spoken_function(term: Term, scope: Scope) -> str:
         return ", ".join(
             _short(i, scope) or words for i, words in zip(term.inner, parts, strict=True)
         )
-    if term.head in ("collect", "matching"):
-        of_item = scope.of_item(ITEM)
-        inner = [_spoken(each, of_item, bare=True) for each in term.inner[1:]]
-        return f"the {' and '.join(inner)} of {parts[0]}".replace(f" of {ITEM}", "")
+    if term.head == "matching":
+        return f"those of {parts[0]} with {' and '.join(i.text for i in term.inner[1:])}"
+    if term.head == "collect":
+        inner = _spoken(term.inner[1], scope.of_item(ITEM), bare=True)
+        return f"{inner} for each {ITEM} of {parts[0]}"
     return _PHRASES[term.head].format(" and ".join(parts))
 
 

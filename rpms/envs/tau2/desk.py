@@ -29,6 +29,7 @@ class OpenDesk:
     """A desk with its database, at the start of a task."""
 
     def __init__(self, name: str, task: str = "") -> None:
+        self.name = name
         self.env = open_environment(name)
         if task:
             set_up(self.env, get_task(name, task))
@@ -74,6 +75,10 @@ class ServiceDesk(ToolWorld):
     def task_ids(self) -> list[str]:
         """The ids of tau2's tasks."""
         return [*all_tasks(self.domain)]
+
+    def has_own_start(self, task: str) -> bool:
+        """Return whether a task changes the database before it begins."""
+        return get_task(self.domain, task).initial_state is not None
 
     def gold(self, task: str) -> list[Call]:
         """The calls of tau2's reference solution of a task, in order."""
