@@ -186,6 +186,7 @@ class Manual:
                     for rule in self.actions
                 },
                 self.environment.now,
+                self.environment.tables,
             ),
         )
 

@@ -13,7 +13,7 @@ from rpms.envs import (
     get_environment,
     registry,
     scienceworld,
-    telecom,
+    tau2,
 )
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import in_process
@@ -92,7 +92,7 @@ def test_without_simulators_the_first_world_is_left_and_the_others_are_named(
 ) -> None:
     assert environment_names() == ["alfworld"]
     rpms = in_process(monkeypatch, capsys)
-    missing = [scienceworld.MISSING, telecom.MISSING]
+    missing = [scienceworld.MISSING, tau2.MISSING]
     listed = rpms("worlds").out.splitlines()
     assert listed[0] == "alfworld" and listed[-2:] == missing
     checked = rpms("rules", "check")
@@ -126,7 +126,8 @@ def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
         [sys.executable, "-c", program],
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
-    known = f"known: {', '.join(environment_names())} False"
+    names = [*environment_names(), *registry.desk_names()]
+    known = f"known: {', '.join(names)} False"
     names = ("this:s", "mine")
     lines = [f"RpmsError unknown environment '{name}'; {known}" for name in names]
     assert done.stdout.splitlines() == lines

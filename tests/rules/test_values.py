@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rpms.rules.predicates import StaticFacts, evaluate, may_hold, parse_predicate
-from rpms.rules.values import ABSENT, Tools
+from rpms.rules.scalars import ABSENT
+from rpms.rules.values import Tools
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, empty_belief
 
