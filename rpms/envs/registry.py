@@ -82,8 +82,8 @@ def get_environment(name: str, playable: bool = True) -> Environment:
 def _find(name: str, playable: bool) -> EntryPoint:
     if playable and (advice := missing_worlds().get(name)):
         raise RpmsError(advice)
-    if known := {**BUILT_IN, **DESKS}.get(name):
-        return EntryPoint(name, known, GROUP)
+    if path := {**BUILT_IN, **DESKS}.get(name):
+        return EntryPoint(name, path, GROUP)
     if paths_allowed() and is_path(name):
         allow_current_folder()
         return EntryPoint(name, name, GROUP)

@@ -166,15 +166,13 @@ def _showing(manual: Manual, missing: MissingField, belief: Belief) -> Iterator[
     A field of a shared thing, such as ``customer.user_id``, is the argument of the same name.
     """
     records = [belief["records"].get(thing, {}) for thing in manual.environment.things]
-    fields = {name: value for record in records for name, value in record.items()}
+    names, fields = missing.names, {k: v for record in records for k, v in record.items()}
     for rule in manual.actions:
         if _sets(rule, missing) or missing.field in rule.gives or _is_look_up(rule, missing):
             arguments = {
-                name: missing.names.get(
-                    known, missing.names.get(f"{known}s", fields.get(name, Blank(f"<{name}>")))
-                )
+                name: names.get(kind, names.get(f"{kind}s", fields.get(name, Blank(f"<{name}>"))))
                 for name, parameter in rule.called.items()
-                for known in [name if name in missing.names else parameter]
+                for kind in [name if name in names else parameter]
             }
             yield Call(rule.name, arguments)
 

@@ -124,13 +124,13 @@ def _any(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     return True if True in truths else None if None in truths else False
 
 
-def _given(value: Any, _: Scope) -> Comparison:
+def _is_given(value: Any, _: Scope) -> Comparison:
     if isinstance(value, Special):
         return None if value is UNKNOWN else False
     return (value.strip() if isinstance(value, str) else value) not in (None, "", [], {})
 
 
-def _said(value: Any, scope: Scope) -> Comparison | Special:
+def _is_said(value: Any, scope: Scope) -> Comparison | Special:
     """The user has written the value, as whole words and in any case."""
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
@@ -143,9 +143,9 @@ def _said(value: Any, scope: Scope) -> Comparison | Special:
 
 
 _OF_ONE: dict[str, Callable[[Any, Scope], Comparison | Special]] = {
-    "given": _given,
+    "given": _is_given,
     "shown": lambda value, _: value is not UNKNOWN,
-    "said": _said,
+    "said": _is_said,
 }
 
 

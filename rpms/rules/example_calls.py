@@ -24,11 +24,11 @@ Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and
 TermText = Annotated[str, AfterValidator(lambda text: parse_term(text) and text)]
 
 
-class _Strict(Strict, BaseModel):
+class _StrictExample(Strict, BaseModel):
     pass
 
 
-class ExampleCall(_Strict):
+class ExampleCall(_StrictExample):
     """A tool call in an example; every key that is no field is an argument of the tool."""
 
     tool: str = ""

@@ -115,18 +115,18 @@ def _gather(values: list[Any]) -> Any:
 def _earlier(term: Term, scope: Scope) -> Any:
     """The earlier calls of a tool, or an argument of each."""
     called = scope.tools.arguments[term.head]
-    wanted: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for inner in term.inner:
         name = inner.label or inner.head
         value = value_of(inner, scope) if inner.label else scope.bindings.get(inner.head, ABSENT)
         if value is UNKNOWN:
             return UNKNOWN
-        wanted[called.get(name, name)] = value
+        values[called.get(name, name)] = value
     calls = [
         call["arguments"]
         for call in scope.belief["calls"]
         if call["tool"] == term.head
-        and all(same_name(call["arguments"].get(k, ABSENT), value) for k, value in wanted.items())
+        and all(same_name(call["arguments"].get(k, ABSENT), value) for k, value in values.items())
     ]
     if not term.path:
         return calls
@@ -248,11 +248,11 @@ def _record(term: Term, scope: Scope) -> Any:
     if any(isinstance(name, Special) for name in names):
         return UNKNOWN if UNKNOWN in names else _first_special(*names)
     if len(names) == 1 and isinstance(names[0], list | tuple):
-        return _gather([_named(scope, [name]) for name in names[0]])
-    return _named(scope, names)
+        return _gather([_find_record(scope, [name]) for name in names[0]])
+    return _find_record(scope, names)
 
 
-def _named(scope: Scope, names: Sequence[Any]) -> Any:
+def _find_record(scope: Scope, names: Sequence[Any]) -> Any:
     if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in names):
         return INVALID
     return _record_of(scope, record_name(names))

