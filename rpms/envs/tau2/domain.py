@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,16 +23,34 @@ def domain(name: str) -> Any:
     return import_module(f"tau2.domains.{name}.environment")
 
 
+class CopiedTable(dict[str, Any]):
+    """A table whose entries are copied when a tool asks for them, so that the original stays."""
+
+    def __init__(self, original: Mapping[str, Any]) -> None:
+        super().__init__(original)
+        self.original = original
+
+    def __getitem__(self, key: str) -> Any:
+        entry = super().__getitem__(key)
+        if entry is self.original.get(key):
+            self[key] = entry = entry.model_copy(deep=True)
+        return entry
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As of any table."""
+        return self[key] if key in self else default
+
+
 @cache
-def _database(name: str) -> tuple[Any, dict[str, Any]]:
-    database = domain(name).get_environment().tools.db
-    return type(database), database.model_dump()
+def _database(name: str) -> Any:
+    return domain(name).get_environment().tools.db
 
 
 def fresh_database(name: str) -> Any:
-    """A domain's database as its file has it; the file is read once."""
-    model, content = _database(name)
-    return model.model_validate(content)
+    """A domain's database as its file has it. The file is read once: airline's takes 0.5 s."""
+    database = _database(name)
+    tables = {key: CopiedTable(table) for key, table in database if isinstance(table, dict)}
+    return database.model_copy(update=tables)
 
 
 @cache
