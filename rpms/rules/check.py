@@ -314,7 +314,7 @@ def _unknown_terms(
             of_item = term.head in PER_ITEM and place > 0
             names = {*heads, ITEM} if of_item else heads
             if of_item and term.head == "matching":
-                bound = names - {*rule.parameters}
+                bound = {*names} - {*rule.parameters}
                 condition = parse_predicate(inner.text)
                 yield from _invalid_uses(manual, condition, rule, arities, bound)
             else:

@@ -170,8 +170,8 @@ def _count(term: Term, scope: Scope) -> Any:
     return number
 
 
-def _numbers(values: Any) -> list[Decimal] | Special:
-    """Exact decimal numbers: 0.1 and 0.2 are 0.3."""
+def _numbers(values: Any) -> Any:
+    """A list of exact decimal numbers: 0.1 and 0.2 are 0.3; the marker of a value that is none."""
     numbers: list[Decimal] = []
     for value in flat(values):
         if value is UNKNOWN:

@@ -16,10 +16,9 @@ from rpms.envs.tau2.domain import (
     all_tasks,
     answer_of,
     as_tools,
-    domain,
-    fresh_database,
     get_task,
     gold_calls,
+    open_environment,
     policy_file,
     set_up,
 )
@@ -30,7 +29,7 @@ class OpenDesk:
     """A desk with its database, at the start of a task."""
 
     def __init__(self, name: str, task: str = "") -> None:
-        self.env = domain(name).get_environment(fresh_database(name))
+        self.env = open_environment(name)
         if task:
             set_up(self.env, get_task(name, task))
 
