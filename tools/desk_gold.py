@@ -86,9 +86,8 @@ class DeskConversation:
         bindings = bind(rule, call, belief)
         found: dict[str, Call] = {}
         for violation in violations(manual, rule, bindings, belief, self.state["goal"]):
-            if violation.uninformed:
-                for each in look_ups(manual, bindings, violation.lacking, belief):
-                    found.setdefault(str(each), each)
+            for each in look_ups(manual, bindings, violation.lacking, belief):
+                found.setdefault(str(each), each)
         return sorted(found.values(), key=has_blanks)
 
     def inform(self, call: Call) -> list[Call]:
@@ -106,18 +105,18 @@ class DeskConversation:
     def _filled(self, look_up: Call, call: Call) -> Iterator[Call]:
         """The look-up, with its blanks filled from the database as an agent's search would.
 
-        An agent knows where a flight goes before it books it; the rows that the call names say so.
+        An agent knows where a flight goes before it books it, and a customer who owns an order
+        knows the e-mail address: the rows that the call names, and those that they name, say so.
         """
         blanks = [name for name, value in look_up.arguments.items() if isinstance(value, Blank)]
         if not blanks:
             yield look_up
             return
-        names = {*_texts(call.arguments)}
-        for table in self.desk.database().values():
-            for key in names & {*table} if isinstance(table, dict) else ():
-                if {*blanks} <= {*table[key]}:
-                    row = {name: table[key][name] for name in blanks}
-                    yield Call(look_up.tool, {**look_up.arguments, **row})
+        rows = self.desk.rows({*_texts(call.arguments)})
+        for row in (*rows, *self.desk.rows({*_texts(rows)})):
+            if {*blanks} <= {*row}:
+                values = {name: row[name] for name in blanks}
+                yield Call(look_up.tool, {**look_up.arguments, **values})
 
 
 def _texts(value: Any) -> Iterator[str]:

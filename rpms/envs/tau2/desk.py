@@ -5,6 +5,7 @@ A desk has no tasks to run as episodes: tau2's tasks for it need a simulated cus
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,11 @@ class OpenDesk:
     def database(self) -> dict[str, Any]:
         """The true state, for tests and measurements; an agent never sees it."""
         return dict(self.env.tools.db.model_dump())
+
+    def rows(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """The rows of the database with these keys."""
+        tables = [table for _, table in self.env.tools.db if isinstance(table, dict)]
+        return [table[key].model_dump() for table in tables for key in names if key in table]
 
     def fingerprint(self) -> str:
         """A hash of the database: equal before and after a call that changes nothing."""

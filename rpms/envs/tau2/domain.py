@@ -38,7 +38,10 @@ class CopiedTable(dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """As of any table."""
-        return self[key] if key in self else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
 
 @cache
