@@ -121,7 +121,8 @@ def _any(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     if isinstance(items, Special):
         return None if items is UNKNOWN else INVALID
     truths = [conjunction(conditions, scope.of_item(item)) for item in items]
-    return True if True in truths else None if None in truths else False
+    order: tuple[Comparison | Special, ...] = (True, INVALID, None)
+    return next((truth for truth in order if truth in truths), False)
 
 
 def _is_given(value: Any, _: Scope) -> Comparison:

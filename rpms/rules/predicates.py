@@ -352,8 +352,10 @@ def scope_of(belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]) ->
     return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts))
 
 
-def _holds(belief: Belief, facts: StaticFacts, text: str, bindings: Mapping[str, Any]) -> Truth:
-    return evaluate(parse_predicate(text), belief, facts, bindings)
+def _holds(
+    belief: Belief, facts: StaticFacts, text: str, bindings: Mapping[str, Any]
+) -> Truth | Special:
+    return _evaluate(parse_predicate(text), belief, facts, bindings)
 
 
 def _evaluate(

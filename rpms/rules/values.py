@@ -43,7 +43,7 @@ class Scope(NamedTuple):
     belief: Belief
     tools: Tools
     bindings: Mapping[str, Any]
-    holds: Callable[[str, Mapping[str, Any]], Comparison] = lambda text, bindings: None
+    holds: Callable[[str, Mapping[str, Any]], Comparison | Special] = lambda text, bindings: None
 
     def of_item(self, item: Any) -> Scope:
         """The same scope, for one item of a list."""
@@ -282,15 +282,18 @@ def _matching(term: Term, scope: Scope) -> Any:
     """The items of a list that meet the conditions; unknown if that is undecided of one."""
     items = items_of(term.inner[0], scope)
     if isinstance(items, Special):
-        return items
+        return items if items is UNKNOWN else INVALID
     met = [conjunction(term.inner[1:], scope.of_item(item)) for item in items]
+    if INVALID in met:
+        return INVALID
     return UNKNOWN if None in met else [i for i, holds in zip(items, met, strict=True) if holds]
 
 
-def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison:
+def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison | Special:
     """Return whether all conditions hold; undecided if none fails and one is undecided."""
     truths = [scope.holds(condition.text, scope.bindings) for condition in conditions]
-    return False if False in truths else None if None in truths else True
+    order: tuple[Comparison | Special, ...] = (INVALID, False, None)
+    return next((truth for truth in order if truth in truths), True)
 
 
 _FUNCTIONS: dict[str, Callable[[Term, Scope], Any]] = {

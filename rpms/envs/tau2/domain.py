@@ -31,8 +31,8 @@ class CopiedTable(dict[str, Any]):
         self.original = original
 
     def __getitem__(self, key: str) -> Any:
-        entry = super().__getitem__(key)
-        if entry is self.original.get(key):
+        entry: Any = super().__getitem__(key)
+        if key in self.original and entry is self.original[key]:
             self[key] = entry = entry.model_copy(deep=True)
         return entry
 
