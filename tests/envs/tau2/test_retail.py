@@ -25,7 +25,7 @@ if "retail" not in missing_worlds():
     from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
-ACCEPTED_BY_TAU2 = 23
+ACCEPTED_BY_TAU2 = 24
 """The planted violations that tau2's own tools carry out."""
 
 # The calls of tau2's reference solutions that the policy forbids: task, call, rule and reason.
