@@ -20,12 +20,14 @@ from rpms.guard.audit import audit_conversation, read_messages
 from rpms.guard.conversation import ConversationTracker
 from rpms.rules.ablate import leave_out
 
+YESTERDAY = "2024-05-14T15:00:00"
+"""A day before the policy's time."""
 Found = set[tuple[str, str]]
 """Conversations and the reservations that were cancelled in them."""
 
 
 def by_facts(log: Path) -> Found:
-    """Cancellations of a booking older than a day, uninsured, not business, with no flight cancelled.
+    """Cancellations of a booking older than a day, uninsured, not business, not cancelled.
 
     A change of the cabin earlier in the conversation counts.
     """
@@ -39,15 +41,10 @@ def by_facts(log: Path) -> Found:
             if tool != "cancel_reservation" or not booking:
                 continue
             legs = ((leg["flight_number"], leg["date"]) for leg in booking["flights"])
-            cancelled = any(
-                data["flights"][f]["dates"][d]["status"] == "cancelled" for f, d in legs
-            )
-            recent, insured = (
-                booking["created_at"] >= "2024-05-14T15",
-                booking["insurance"] == "yes",
-            )
+            days = [data["flights"][number]["dates"][date]["status"] for number, date in legs]
+            recent, insured = booking["created_at"] >= YESTERDAY, booking["insurance"] == "yes"
             cabin = cabins.get(booking["reservation_id"], booking["cabin"])
-            if not (recent or insured or cancelled or cabin == "business"):
+            if not (recent or insured or "cancelled" in days or cabin == "business"):
                 found.add((name, booking["reservation_id"]))
     return found
 

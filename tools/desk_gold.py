@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
+from statistics import median
+from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -37,6 +38,7 @@ class GoldCall(NamedTuple):
         refusals: the judgement of every rule that refuses it.
         look_ups: the look-ups that were made before it because the guard named them.
         answer: the tool's answer.
+        seconds: the time of the guard's decision.
     """
 
     task: str
@@ -45,6 +47,7 @@ class GoldCall(NamedTuple):
     refusals: tuple[Judgement, ...]
     look_ups: tuple[Call, ...]
     answer: str
+    seconds: float
 
 
 class DeskConversation:
@@ -72,6 +75,9 @@ class DeskConversation:
             self.state = self.tracker.take(self.state, call, message)
         return answer
 
+    def judge(self, call: Call) -> Judgement:
+        return self.tracker.judge(self.state, call)
+
     def refusals(self, call: Call) -> list[Judgement]:
         """The judgement of every rule that refuses a call."""
         found: dict[str, Judgement] = {}
@@ -88,9 +94,8 @@ class DeskConversation:
         bindings = bind(rule, call, belief)
         found: dict[str, Call] = {}
         for violation in violations(manual, rule, bindings, belief, self.state["goal"]):
-            if violation.uninformed:
-                for each in look_ups(manual, bindings, violation.lacking, belief):
-                    found.setdefault(str(each), each)
+            for each in look_ups(manual, bindings, violation.lacking, belief):
+                found.setdefault(str(each), each)
         return sorted(found.values(), key=has_blanks)
 
     def inform(self, call: Call) -> list[Call]:
@@ -108,23 +113,18 @@ class DeskConversation:
     def _filled(self, look_up: Call, call: Call) -> Iterator[Call]:
         """The look-up, with its blanks filled from the database as an agent's search would.
 
-        An agent knows where a flight goes before it books it; the rows that the call names say so.
+        An agent knows where a flight goes before it books it, and a customer who owns an order
+        knows the e-mail address: the rows that the call names, and those that they name, say so.
         """
         blanks = [name for name, value in look_up.arguments.items() if isinstance(value, Blank)]
         if not blanks:
             yield look_up
             return
-        names = {*_texts(call.arguments)}
-        for table in _tables(self.desk.name).values():
-            for key in names & {*table} if isinstance(table, dict) else ():
-                if {*blanks} <= {*table[key]}:
-                    row = {name: table[key][name] for name in blanks}
-                    yield Call(look_up.tool, {**look_up.arguments, **row})
-
-
-@cache
-def _tables(name: str) -> dict[str, Any]:
-    return OpenDesk(name).database()
+        rows = self.desk.rows({*_texts(call.arguments)})
+        for row in (*rows, *self.desk.rows({*_texts(rows)})):
+            if {*blanks} <= {*row}:
+                values = {name: row[name] for name in blanks}
+                yield Call(look_up.tool, {**look_up.arguments, **values})
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -136,27 +136,24 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def play(desk: ServiceDesk, tasks: Iterable[str]) -> Iterator[GoldCall]:
-    """Play the reference solutions of tasks, each with the database that the task begins with."""
-    opened: OpenDesk | None = None
-    for task in tasks:
-        if opened is None or desk.has_own_start(task):
-            opened = desk.open(task)
-        conversation = DeskConversation(desk, desk.customer(task), opened)
-        for number, call in enumerate(desk.gold(task)):
-            made = conversation.inform(call)
-            refusals = conversation.refusals(call)
-            answer = conversation.run(call)
-            yield GoldCall(task, number, call, tuple(refusals), tuple(made), answer)
-            if conversation.tracker.changes(call.tool) or desk.has_own_start(task):
-                opened = None
+def play(desk: ServiceDesk, task: str) -> Iterator[GoldCall]:
+    """Play the reference solution of a task."""
+    conversation = DeskConversation(desk, desk.customer(task), desk.open(task))
+    for number, call in enumerate(desk.gold(task)):
+        made = conversation.inform(call)
+        began = perf_counter()
+        conversation.judge(call)
+        seconds = perf_counter() - began
+        refusals = conversation.refusals(call)
+        answer = conversation.run(call)
+        yield GoldCall(task, number, call, tuple(refusals), tuple(made), answer, seconds)
 
 
 def main() -> None:
     """Print every refused call of the tasks, and the totals."""
     name, *tasks = sys.argv[1:] or ["airline"]
     desk = cast(ServiceDesk, get_environment(name))
-    played = [*play(desk, tasks or desk.task_ids())]
+    played = [each for task in tasks or desk.task_ids() for each in play(desk, task)]
     for each in played:
         for refusal in each.refusals:
             print(f"task {each.task}, call {each.number}: {refusal.words(each.call)}")
@@ -165,6 +162,8 @@ def main() -> None:
         f"{name}: {len({each.task for each in played})} tasks with calls, {len(played)} calls, "
         f"{sum(len(each.look_ups) for each in played)} look-ups added, {len(refused)} refused"
     )
+    times = [1000 * each.seconds for each in played]
+    print(f"one decision: median {median(times):.2f} ms, longest {max(times):.2f} ms")
 
 
 if __name__ == "__main__":

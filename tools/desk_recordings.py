@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import AIMessage
 
 from rpms.envs import get_environment
-from rpms.envs.tau2.desk import OpenDesk, ServiceDesk
+from rpms.envs.tau2.desk import ServiceDesk
 from rpms.guard import Call
 from rpms.guard.audit import AuditedCall, audit_conversation, read_messages
 from rpms.guard.conversation import ConversationTracker
@@ -46,31 +46,24 @@ class RecordedCall(NamedTuple):
     @property
     def kind(self) -> str:
         """What the verdict comes down to."""
-        if self.found.rejected:
-            return (
-                "rejected by the tool too"
-                if self.found.verdict != "fine"
-                else "rejected by the tool"
-            )
         if self.found.verdict == "fine":
-            return "fine"
+            return "rejected by the tool" if self.found.rejected else "fine"
+        if self.found.rejected:
+            return "refused, and rejected by the tool too"
         if self.found.verdict == "against":
-            return "against a rule"
-        return (
-            "uninformed, refused by the facts" if self.rules else "uninformed, allowed by the facts"
-        )
+            return "refused: against a rule"
+        return f"refused: uninformed, {'against a rule' if self.rules else 'fine'} by the facts"
 
 
 def changes_of(desk: ServiceDesk, log: Path, rules: str = "") -> Iterator[RecordedCall]:
     """Every call of a log that would change something."""
     tracker = ConversationTracker.open(desk, rules)
-    opened: OpenDesk | None = None
     data = log.read_bytes()
     for line in (lzma.decompress(data) if log.suffix == ".xz" else data).splitlines():
         entry = json.loads(line)
         messages = read_messages(entry, str(log))
         verdicts = iter([*audit_conversation(tracker, messages)])
-        opened, changed = opened or desk.open(), False
+        opened = desk.open()
         for index, reply in enumerate(messages):
             for request in reply.tool_calls if isinstance(reply, AIMessage) else ():
                 found, call = next(verdicts), Call(request["name"], request["args"])
@@ -84,10 +77,7 @@ def changes_of(desk: ServiceDesk, log: Path, rules: str = "") -> Iterator[Record
                     rules_broken = tuple(r.rule for r in conversation.refusals(call))
                 if not found.rejected:
                     opened.call(call.tool, dict(call.arguments))
-                    changed = True
                 yield RecordedCall(entry["id"], entry["reward"] == 1.0, found, rules_broken)
-        if changed:
-            opened = None
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ BUILT_IN = {
 }
 DESKS = {
     "airline": "rpms.envs.tau2.airline:DESK",
+    "retail": "rpms.envs.tau2.retail:DESK",
 }
 """Worlds without tasks of their own: other people's agents act in them, behind the guard."""
 FIRST_WORLD = next(iter(BUILT_IN))

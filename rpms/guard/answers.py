@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from rpms.guard.decision import bind, carry_out, note_call
 from rpms.rules import Manual
 from rpms.rules.predicates import argument_names
+from rpms.rules.scalars import UNKNOWN
 from rpms.rules.values import record_name
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.calls import Call
@@ -81,10 +82,16 @@ def after_answer(
         return after
     content = _content(answer)
     if succeeded:
-        carry_out(manual, call, after, answer if content is None else content)
+        carry_out(manual, call, after, _value(answer, content))
     for thing, fields in _records(manual, call, content, belief).items():
         after["records"][thing] = {**after["records"].get(thing, {}), **fields}
     return after
+
+
+def _value(answer: str, content: Any) -> Any:
+    """What effects read as ``answer``: the data, else the text; an empty answer says nothing."""
+    text = answer.strip()
+    return content if content is not None else UNKNOWN if text in ("", "null") else text
 
 
 def _content(answer: str) -> Any:

@@ -53,7 +53,7 @@ def look_ups(
     found: dict[str, Call] = {}
     for need in lacking:
         for missing in _missing(manual, need, belief, bindings, {}):
-            for call in _showing(manual, missing):
+            for call in _showing(manual, missing, belief):
                 found.setdefault(str(call), call)
     yield from sorted(found.values(), key=has_blanks)
 
@@ -122,6 +122,9 @@ def _missing_in_term(
 ) -> Iterator[MissingField]:
     if value_of(term, scope) is not UNKNOWN:
         return
+    if (text := scope.tools.definitions.get(term.head)) and term.head not in scope.bindings:
+        yield from _missing_in_term(manual, parse_term(text), scope, kinds)
+        return
     if term.head == "matching" and term.is_function:
         yield from _missing_in_items(manual, term.inner, scope, kinds)
         return
@@ -157,14 +160,19 @@ def _kind(term: Term, kinds: Kinds) -> str:
     return kinds.get(term.head, term.head)
 
 
-def _showing(manual: Manual, missing: MissingField) -> Iterator[Call]:
-    """The tools that show a field, with the arguments that are known."""
+def _showing(manual: Manual, missing: MissingField, belief: Belief) -> Iterator[Call]:
+    """The tools that show a field, with the arguments that are known.
+
+    A field of a shared thing, such as ``customer.user_id``, is the argument of the same name.
+    """
+    records = [belief["records"].get(thing, {}) for thing in manual.environment.things]
+    names, fields = missing.names, {k: v for record in records for k, v in record.items()}
     for rule in manual.actions:
         if _sets(rule, missing) or missing.field in rule.gives or _is_look_up(rule, missing):
             arguments = {
-                name: missing.names.get(kind, missing.names.get(f"{kind}s", Blank(f"<{name}>")))
+                name: names.get(kind, names.get(f"{kind}s", fields.get(name, Blank(f"<{name}>"))))
                 for name, parameter in rule.called.items()
-                for kind in [name if name in missing.names else parameter]
+                for kind in [name if name in names else parameter]
             }
             yield Call(rule.name, arguments)
 
@@ -181,7 +189,7 @@ def _sets(rule: ActionRule, missing: MissingField) -> bool:
 
 def _is_look_up(rule: ActionRule, missing: MissingField) -> bool:
     """Return whether the tool only looks up the things that the record is about."""
-    if rule.outcomes or len(rule.called) != len(missing.names):
+    if rule.outcomes or not missing.names or len(rule.called) != len(missing.names):
         return False
     kinds = {*missing.names} | {kind.removesuffix("s") for kind in missing.names}
     return all(name in kinds or parameter in kinds for name, parameter in rule.called.items())

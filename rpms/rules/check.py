@@ -146,6 +146,9 @@ def _takes_argument(choices: Collection[Collection[str]]) -> int:
 def _unknown_words(manual: Manual) -> Iterator[Problem]:
     """Unknown words: an episode would fail at one, or a rule would never apply."""
     env, domain = manual.environment, manual.domain
+    if circular := [*_late_definitions(env.definitions)]:
+        yield from circular
+        return
     arities: dict[str, int | None] = {name: arity for name, (arity, _) in PREDICATES.items()}
     arities |= ARITIES
     arities |= dict.fromkeys(env.affordances, 1)
@@ -223,6 +226,16 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
             yield "domain", section, problem
 
 
+def _late_definitions(definitions: Mapping[str, str]) -> Iterator[Problem]:
+    """Definitions that use one that does not come before them: it could be circular."""
+    earlier = set[str]()
+    for name, text in definitions.items():
+        used = {inner.head for inner in all_terms(parse_term(text))}
+        for other in used & (definitions.keys() - earlier):
+            yield "environment", "definitions", f"'{name}' uses '{other}', so define that first"
+        earlier.add(name)
+
+
 def _invalid_uses(
     manual: Manual,
     predicate: Predicate,
@@ -248,7 +261,8 @@ def _invalid_uses(
             yield from _invalid_uses(
                 manual, parse_predicate(text), rule, arities, {ARGUMENT, *bound}
             )
-        arguments = () if any(_is_term(a) for a in arguments) else arguments
+        terms = (a for a in arguments if _is_term(a) or a in env.definitions)
+        arguments = () if any(terms) else arguments
     if name in ARITIES or name in OF_FIELDS or (name == "changed" and _is_term(arguments[0])):
         heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, *bound}
         heads |= {ANSWER} if name in OF_FIELDS else set()
@@ -292,6 +306,9 @@ def _unknown_terms(
     arities: Mapping[str, int | None],
 ) -> Iterator[str]:
     """Unknown heads of a term; the first term of a comparison cannot be a literal."""
+    if (text := manual.environment.definitions.get(term.head)) and not term.inner:
+        yield from _unknown_terms(manual, parse_term(text), rule, heads, compared, where, arities)
+        return
     if term.is_function:
         for place, inner in enumerate(term.inner):
             of_item = term.head in PER_ITEM and place > 0

@@ -15,11 +15,13 @@ from pydantic import (
 
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.scalars import as_moment
+from rpms.rules.terms import parse_term
 from rpms.vocabulary.spelling import Strict
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
 """A predicate, as text."""
+TermText = Annotated[str, AfterValidator(lambda text: parse_term(text) and text)]
 
 
 class _StrictExample(Strict, BaseModel):

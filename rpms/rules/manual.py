@@ -187,6 +187,7 @@ class Manual:
                 },
                 self.environment.now,
                 self.environment.tables,
+                self.environment.definitions,
             ),
         )
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-Number = int | float | Decimal
+Number = int | Decimal
 
 
 class Special(Enum):
@@ -30,9 +30,12 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d
 
 
 def as_number(value: Any) -> Number | None:
-    """A finite number; None for anything else."""
+    """A finite number, exactly as it is written; None for anything else.
+
+    A float of JSON becomes decimal: 0.3 is the sum of 0.1 and 0.2.
+    """
     if type(value) is float:
-        return value if isfinite(value) else None
+        return Decimal(str(value)) if isfinite(value) else None
     if type(value) is int:
         return value
     if isinstance(value, str):

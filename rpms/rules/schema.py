@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from rpms.rules.example_calls import Condition, Example, MomentText, Text
+from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
 from rpms.rules.predicates import OF_FIELDS, Predicate, Wording, parse_predicate
 from rpms.rules.terms import ANSWER, parse_term
 from rpms.vocabulary.spelling import Strict
@@ -424,8 +424,9 @@ class EnvironmentTier(_Strict):
     ``policy`` has a policy's demands on tools. ``records`` names the fields that identify the
     objects of JSON answers, the most specific first: an object with ``order_id`` is the record of
     that order, and a list of fields identifies a thing together. ``tables`` has constants of the
-    policy, such as fees by membership. ``now`` fixes the time that conditions compare with.
-    ``not_checkable`` has sentences of the policy that no rule can check, each with the reason.
+    policy, such as fees by membership, and ``definitions`` has names for terms. ``now`` fixes the
+    time that conditions compare with. ``not_checkable`` has sentences of the policy that no rule
+    can check, each with the reason.
 
     A table affirms what it lists and denies the rest. A learned table also lists what it denies,
     under ``ruled_out`` or ``cannot_contain``: any other kind is undecided.
@@ -455,6 +456,7 @@ class EnvironmentTier(_Strict):
     policy: list[PolicyRule] = []
     records: list[str | Annotated[list[str], Field(min_length=2)]] = []
     tables: dict[str, Any] = {}
+    definitions: dict[str, TermText] = {}
     now: MomentText = ""
     not_checkable: dict[str, Text] = {}
     situations: list[SituationLine] = []

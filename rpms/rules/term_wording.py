@@ -37,7 +37,8 @@ def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
         calls = f"earlier {term.head} calls{f' with this {same}' if same else ''}"
         return f"the {' '.join(term.path)} of {calls}" if term.path else calls
     if term.head not in scope.bindings:
-        return _of_fields(term, term.head)
+        defined = term.head in scope.tools.definitions
+        return _of_fields(term, f"the {term.head.replace('_', ' ')}" if defined else term.head)
     value = scope.bindings[term.head]
     if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
@@ -74,7 +75,8 @@ def _of_fields(term: Term, owner: str) -> str:
 def value_clause(text: str, scope: Scope) -> str:
     """A term's value as a clause; empty for a literal."""
     term = parse_term(text)
-    fixed = not (term.path or term.inner or term.head in {*scope.bindings, *scope.tools.arguments})
+    names = {*scope.bindings, *scope.tools.arguments, *scope.tools.definitions}
+    fixed = not (term.path or term.inner or term.head in names)
     if fixed and term.head != NOW:
         return ""
     value, words = value_of(term, scope), spoken(text, scope).replace("<", "").replace(">", "")

@@ -21,7 +21,7 @@ from rpms.rules.scalars import (
     as_word,
     same_name,
 )
-from rpms.rules.terms import FUNCTIONS, ITEM, NOW, Term
+from rpms.rules.terms import FUNCTIONS, ITEM, NOW, Term, parse_term
 from rpms.vocabulary.belief import Belief
 
 Comparison = bool | None
@@ -29,11 +29,12 @@ LISTS = (list, tuple, set, frozenset)
 
 
 class Tools(NamedTuple):
-    """For each tool, its arguments by their names in the rules; the current time; and tables."""
+    """For each tool, its arguments by their names in the rules; the time; tables; definitions."""
 
     arguments: Mapping[str, Mapping[str, str]]
     time: str = ""
     tables: Mapping[str, Any] = {}
+    definitions: Mapping[str, str] = {}
 
 
 class Scope(NamedTuple):
@@ -58,6 +59,9 @@ def value_of(term: Term, scope: Scope) -> Any:
         return _walk(value, term.path) if term.path else value
     if term.head in scope.bindings:
         value = scope.bindings[term.head]
+        return _fields(value, term.path, scope) if term.path else value
+    if term.head in scope.tools.definitions:
+        value = value_of(parse_term(scope.tools.definitions[term.head]), scope)
         return _fields(value, term.path, scope) if term.path else value
     if term.head in scope.tools.arguments:
         return _earlier(term, scope)

@@ -5,6 +5,7 @@ A desk has no tasks to run as episodes: tau2's tasks for it need a simulated cus
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ class OpenDesk:
     """A desk with its database, at the start of a task."""
 
     def __init__(self, name: str, task: str = "") -> None:
-        self.name = name
         self.env = open_environment(name)
         if task:
             set_up(self.env, get_task(name, task))
@@ -45,6 +45,11 @@ class OpenDesk:
     def database(self) -> dict[str, Any]:
         """The true state, for tests and measurements; an agent never sees it."""
         return dict(self.env.tools.db.model_dump())
+
+    def rows(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """The rows of the database with these keys."""
+        tables = [table for _, table in self.env.tools.db if isinstance(table, dict)]
+        return [table[key].model_dump() for table in tables for key in names if key in table]
 
     def fingerprint(self) -> str:
         """A hash of the database: equal before and after a call that changes nothing."""
@@ -75,10 +80,6 @@ class ServiceDesk(ToolWorld):
     def task_ids(self) -> list[str]:
         """The ids of tau2's tasks."""
         return [*all_tasks(self.domain)]
-
-    def has_own_start(self, task: str) -> bool:
-        """Return whether a task changes the database before it begins."""
-        return get_task(self.domain, task).initial_state is not None
 
     def gold(self, task: str) -> list[Call]:
         """The calls of tau2's reference solution of a task, in order."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +21,39 @@ def domain(name: str) -> Any:
 
     logger.disable("tau2")
     return import_module(f"tau2.domains.{name}.environment")
+
+
+class CopiedTable(dict[str, Any]):
+    """A table whose entries are copied when a tool asks for them, so that the original stays."""
+
+    def __init__(self, original: Mapping[str, Any]) -> None:
+        super().__init__(original)
+        self.original = original
+
+    def __getitem__(self, key: str) -> Any:
+        entry: Any = super().__getitem__(key)
+        if key in self.original and entry is self.original[key]:
+            self[key] = entry = entry.model_copy(deep=True)
+        return entry
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As of any table."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+
+@cache
+def _database(name: str) -> Any:
+    return domain(name).get_environment().tools.db
+
+
+def open_environment(name: str) -> Any:
+    """A desk's environment with a database of its own; the file is read once."""
+    database = _database(name)
+    tables = {key: CopiedTable(table) for key, table in database if isinstance(table, dict)}
+    return domain(name).get_environment(database.model_copy(update=tables))
 
 
 @cache
@@ -53,27 +84,6 @@ def gold_calls(task: Any) -> list[Call]:
     """The calls of tau2's reference solution, in order; those of a simulated user are left out."""
     actions = task.evaluation_criteria.actions or []
     return [Call(a.name, dict(a.arguments)) for a in actions if a.requestor == "assistant"]
-
-
-@cache
-def _stored_database(name: str) -> bytes:
-    return pickle.dumps(domain(name).get_environment().tools.db)
-
-
-def open_environment(name: str) -> Any:
-    """A desk's environment with a database of its own.
-
-    A copy costs a fifth of parsing the file again, if no garbage is collected meanwhile: the
-    database has a hundred thousand objects.
-    """
-    stored, collects = _stored_database(name), gc.isenabled()
-    gc.disable()
-    try:
-        database = pickle.loads(stored)
-    finally:
-        if collects:
-            gc.enable()
-    return domain(name).get_environment(db=database)
 
 
 def set_up(env: Any, task: Any) -> None:

@@ -19,9 +19,7 @@ from tools.desk_gold import DeskConversation, play
 
 DESK = cast(ServiceDesk, get_environment("airline"))
 MANUAL = read_manual(DESK.rules)
-UNTOUCHED = DESK.open()
-"""For conversations that only look things up."""
-PLANTED = planted(UNTOUCHED.database())
+PLANTED = planted(DESK.open().database())
 # The calls of tau2's reference solutions that break the policy's text by the facts of its database.
 GOLD_AGAINST_THE_POLICY = {
     ("2", 3): ("P-COMPENSATE-CHANGED", "50 USD for a delayed flight; the booking is not changed"),
@@ -44,7 +42,7 @@ def test_every_rule_has_a_planted_violation() -> None:
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.rule)
 def test_a_planted_violation_is_refused_with_its_rule(case: Planted) -> None:
     """With every look-up made first, so that facts refuse it and not a gap in knowledge."""
-    conversation = DeskConversation(DESK, case.words, UNTOUCHED)
+    conversation = DeskConversation(DESK, case.words)
     conversation.inform(case.call)
     refusals = {each.rule: each for each in conversation.refusals(case.call)}
     assert case.rule in refusals
@@ -53,18 +51,13 @@ def test_a_planted_violation_is_refused_with_its_rule(case: Planted) -> None:
 
 def test_the_tools_themselves_accept_more_than_half_of_the_planted_violations() -> None:
     """The figure of docs/desks.md: what stands between the agent and the database is the guard."""
-    desk = DESK.open()
-    accepted = 0
-    for case in PLANTED:
-        answer = desk.call(case.call.tool, dict(case.call.arguments))
-        if accepts := not answer.startswith("Error"):
-            desk = DESK.open()
-        accepted += accepts
-    assert (accepted, len(PLANTED)) == (28, 42)
+    answers = [DESK.open().call(case.call.tool, dict(case.call.arguments)) for case in PLANTED]
+    accepted = [answer for answer in answers if not answer.startswith("Error")]
+    assert (len(accepted), len(PLANTED)) == (28, 42)
 
 
 def test_nothing_is_known_at_first_and_the_refusal_names_the_look_up() -> None:
-    conversation = DeskConversation(DESK, "I am mia_li_3668, cancel 4WQ150.", UNTOUCHED)
+    conversation = DeskConversation(DESK, "I am mia_li_3668, cancel 4WQ150.")
     call = Call("cancel_reservation", {"reservation_id": "4WQ150"})
     (first, *_) = conversation.refusals(call)
     assert first.uninformed
@@ -74,7 +67,7 @@ def test_nothing_is_known_at_first_and_the_refusal_names_the_look_up() -> None:
 def test_the_reference_solutions_are_refused_only_where_they_break_the_policy() -> None:
     refused: dict[tuple[str, int], tuple[str, ...]] = {}
     verdicts = Counter[str]()
-    for each in play(DESK, DESK.task_ids()):
+    for each in (each for task in DESK.task_ids() for each in play(DESK, task)):
         verdicts["refused" if each.refusals else "passed"] += 1
         if each.refusals:
             assert not any(refusal.uninformed for refusal in each.refusals)
@@ -102,7 +95,7 @@ def test_arguments_of_the_wrong_type_are_refused(change: dict[str, Any]) -> None
     """Whatever a model writes: a value that cannot be read meets no demand."""
     good = next(each for each in PLANTED if each.rule == "P-BOOK-USER")
     user = good.call.arguments["user_id"]
-    conversation = DeskConversation(DESK, f"I am {user}.", UNTOUCHED)
+    conversation = DeskConversation(DESK, f"I am {user}.")
     conversation.inform(good.call)
     assert conversation.refusals(good.call) == []
     assert conversation.refusals(Call(good.call.tool, {**good.call.arguments, **change}))
