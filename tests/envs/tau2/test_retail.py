@@ -127,16 +127,15 @@ def test_every_rule_has_planted_violations() -> None:
 
 def test_gold_play_has_no_veto_but_the_listed_ones() -> None:
     played = [each for task in DESK.task_ids() for each in play(DESK, task)]
-    refused = {(each.task, each.number): each for each in played if each.rules}
-    assert {key: each.rules for key, each in refused.items()} == {
-        key: (rule,) for key, (rule, _) in GOLD_REFUSED.items()
-    }
+    refused = {(each.task, each.number): each for each in played if each.refusals}
+    found = {key: [refusal.rule for refusal in each.refusals] for key, each in refused.items()}
+    assert found == {key: [rule] for key, (rule, _) in GOLD_REFUSED.items()}
     for key, (_, reason) in GOLD_REFUSED.items():
         rejected = refused[key].answer.startswith("Error")
         assert rejected == ("accepts" not in reason), key
     # Nothing but what the guard named was looked up: no call was refused for want of evidence.
     assert len({each.task for each in played}) == 112
-    assert not any(each.judgement.uninformed for each in played)
+    assert not any(refusal.uninformed for each in played for refusal in each.refusals)
 
 
 def test_after_all_look_ups_the_guard_allows_what_the_tools_carry_out() -> None:
