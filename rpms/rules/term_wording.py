@@ -43,6 +43,8 @@ def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
     if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
         return f"<{term.head}>" if blank else term.head
+    if isinstance(value, Mapping):  # an object of a list has no name
+        return f"its {' '.join(term.path)}"
     return _of_fields(term, str(value) if isinstance(value, str | int) else term.head)
 
 

