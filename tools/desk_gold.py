@@ -162,8 +162,12 @@ def main() -> None:
         f"{name}: {len({each.task for each in played})} tasks with calls, {len(played)} calls, "
         f"{sum(len(each.look_ups) for each in played)} look-ups added, {len(refused)} refused"
     )
-    times = [1000 * each.seconds for each in played]
-    print(f"one decision: median {median(times):.2f} ms, longest {max(times):.2f} ms")
+    policy = ConversationTracker.open(desk).manual.policy
+    times = [1000 * each.seconds for each in played if each.call.tool in policy]
+    print(
+        f"one decision about a tool with rules: median {median(times):.2f} ms, longest "
+        f"{max(times):.2f} ms, {len(times)} calls"
+    )
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def value_clause(text: str, scope: Scope) -> str:
     if value is NO_ENTRY:
         return f"there is not {words}"
     if isinstance(value, Mapping):
-        return f"{words} has {', '.join(map(str, value))}"[:LONGEST]
+        return f"{words} has {', '.join(map(str, value))[:LONGEST]}"
     shown = value if isinstance(value, Decimal | str | int | float | datetime) else repr(value)
     shown = repr(shown) if isinstance(shown, str) and not shown.strip().isprintable() else shown
     return f"{words} is {str(shown)[:LONGEST] or 'empty'}"
