@@ -118,6 +118,13 @@ def test_every_legal_neighbour_passes_and_tau2_accepts_it() -> None:
     assert wrong == []
 
 
+def test_every_tool_that_writes_has_effects() -> None:
+    tools, tracker = DESK.open().env.tools, ConversationTracker.open(DESK)
+    written = {name for name in tools.get_tools() if tools.tool_type(name).value == "write"}
+    assert len(written) == 7
+    assert {name for name in tracker.manual.by_name if tracker.changes(name)} == written
+
+
 def test_every_rule_has_planted_violations() -> None:
     manual = ConversationTracker.open(DESK).manual
     assert {rule.id for rule in manual.environment.policy} == {c.rule for c, _ in violations()}
