@@ -25,8 +25,6 @@ from tests.envs.tau2.random_retail import compare
 from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
-ACCEPTED_BY_TAU2 = 25
-"""The planted violations that tau2's own tools carry out."""
 
 # The calls of tau2's reference solutions that the policy forbids: task, call, rule and reason.
 GOLD_REFUSED = {
@@ -98,24 +96,26 @@ def test_every_sentence_of_the_policy_is_a_rule_or_excused() -> None:
 
 
 def test_every_planted_violation_is_refused_by_its_rule() -> None:
-    wrong, accepted = [], 0
-    for case, _ in violations():
-        judgement, answer = judged(case)
-        accepted += not answer.startswith("Error")
-        if (judgement.verdict, judgement.rule) != ("refuse", case.rule):
-            wrong.append((case, judgement))
-    assert wrong == []
-    assert accepted == ACCEPTED_BY_TAU2
+    """The figures are those of docs/desks.md."""
+    found = [(case, *judged(case)) for case, _ in violations()]
+    assert [
+        (case, judgement)
+        for case, judgement, _ in found
+        if (judgement.verdict, judgement.rule) != ("refuse", case.rule)
+    ] == []
+    accepted = [answer for _, _, answer in found if not answer.startswith("Error")]
+    uninformed = [judgement for _, judgement, _ in found if judgement.uninformed]
+    assert (len(found), len(accepted), len(uninformed)) == (75, 25, 7)
 
 
 def test_every_legal_neighbour_passes_and_tau2_accepts_it() -> None:
-    wrong = []
-    for _, neighbours in violations():
-        for case in neighbours:
-            judgement, answer = judged(case)
-            if judgement.verdict != "allow" or answer.startswith("Error"):
-                wrong.append((case, judgement, answer))
-    assert wrong == []
+    found = [(case, *judged(case)) for _, neighbours in violations() for case in neighbours]
+    assert [
+        (case, judgement, answer)
+        for case, judgement, answer in found
+        if judgement.verdict != "allow" or answer.startswith("Error")
+    ] == []
+    assert len(found) == 91
 
 
 def test_every_tool_that_writes_has_effects() -> None:
@@ -141,6 +141,11 @@ def test_gold_play_has_no_veto_but_the_listed_ones() -> None:
     # Nothing but what the guard named was looked up: no call was refused for want of evidence.
     assert len({each.task for each in played}) == 112
     assert not any(refusal.uninformed for each in played for refusal in each.refusals)
+    tracker = ConversationTracker.open(DESK)
+    carried_out = [each for each in played if not each.answer.startswith("Error")]
+    changed = {each.task for each in carried_out if tracker.changes(each.call.tool)}
+    assert len({*DESK.task_ids()} - changed) == 11  # the right answer is no
+    assert (len(played), sum(len(each.look_ups) for each in played)) == (553, 205)
 
 
 def test_after_all_look_ups_the_guard_allows_what_the_tools_carry_out() -> None:
