@@ -43,9 +43,15 @@ def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
     if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
         return f"<{term.head}>" if blank else term.head
-    if isinstance(value, Mapping):  # an object of a list has no name
-        return f"its {' '.join(term.path)}"
-    return _of_fields(term, str(value) if isinstance(value, str | int) else term.head)
+    return _of_fields(term, _owner(value, term))
+
+
+def _owner(value: object, term: Term) -> str:
+    """The name of what a field belongs to; an object is called by its first text."""
+    if isinstance(value, Mapping):
+        others = (text for field, text in value.items() if field not in term.path)
+        return next((t for t in others if isinstance(t, str) and t.strip()), term.head)
+    return str(value) if isinstance(value, str | int) else term.head
 
 
 def _spoken_function(term: Term, scope: Scope) -> str:

@@ -222,3 +222,12 @@ def test_rules_check_lists_what_no_rule_cites(rpms: Rpms, tmp_path: Path) -> Non
     policy = json.loads(done.out)["policy"]
     assert policy["uncited"] == [{"line": 4, "text": "Be polite."}] and policy["excused"] == []
     assert rpms("rules", "check", "--policy", file).err.endswith("name it with --env\n")
+
+
+def test_the_policy_that_comes_with_a_desk_needs_no_path(rpms: Rpms) -> None:
+    done = rpms("rules", "check", "--env", "airline", "--policy", "own")
+    assert done.code == 0 and done.out.splitlines()[-1].endswith(
+        "policy.md: 87 sentences, 42 cited by a rule, 45 not checkable, 0 not cited"
+    )
+    done = rpms("rules", "check", "--env", "alfworld", "--policy", "own")
+    assert done.code == 2 and "alfworld comes without a policy; name a file" in done.err
