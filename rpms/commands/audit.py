@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
 import typer
 
@@ -17,6 +18,8 @@ from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quan
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from rpms.guard.audit import AuditedCall
 
 LONG = 1_000_000
 """A log with more bytes than this gets a progress bar."""
@@ -35,8 +38,8 @@ def audit(
         Path,
         typer.Argument(
             metavar="LOG",
-            help="A JSONL file with OpenAI's 'messages' in each line, or a folder that "
-            "rpms.middleware.Recorder wrote.",
+            help="A JSONL file with OpenAI's 'messages' in each line, packed with xz or not, or a "
+            "folder that rpms.middleware.Recorder wrote.",
         ),
     ],
     env: Annotated[
@@ -86,19 +89,22 @@ def audit(
             counts.conversations += 1
             try:
                 for found in audit_conversation(tracker, messages, unknown, defaults):
-                    counts.add(found.verdict, found.rule, found.stopped)
+                    counts.add(found)
                     if as_json:
                         line = {
                             "conversation": conversation.name, "call": found.number,
                             "tool": found.call.tool, "verdict": found.verdict,
                             "rule": found.rule, "reason": found.reason,
+                            "rejected": found.rejected, "where": conversation.where,
                         }  # fmt: skip
                         print_safe(json.dumps(line, ensure_ascii=False))
                     elif everything or found.verdict != "fine":
                         verdict = "stopped" if found.stopped else found.verdict
                         reason = f" [{found.rule}]: {found.reason}" if found.rule else ""
                         place = f"conversation {conversation.name}, call {found.number}"
-                        print_wrapped(f"{place}: {found.call}: {verdict}{reason}")
+                        rejected = " (the tool rejected it)" if found.rejected else ""
+                        text = f"{place}: {found.call}: {verdict}{reason}{rejected}"
+                        print_wrapped(f"{conversation.where}: {text}")
             except RpmsError as error:
                 raise RpmsError(f"{conversation.where}: {error}") from error
     if not as_json:
@@ -111,15 +117,16 @@ class CallCounts:
     """Counts the verdicts, in all and by rule."""
 
     def __init__(self) -> None:
-        self.conversations = 0
+        self.conversations = self.rejected = 0
         self.verdicts: Counter[str] = Counter()
         self.rules: dict[str, Counter[str]] = {}
 
-    def add(self, verdict: str, rule: str, stopped: bool) -> None:
-        verdict = "stopped" if stopped else verdict
+    def add(self, found: AuditedCall) -> None:
+        verdict = "stopped" if found.stopped else found.verdict
         self.verdicts[verdict] += 1
-        if rule:
-            self.rules.setdefault(rule, Counter())[verdict] += 1
+        self.rejected += found.rejected
+        if found.rule:
+            self.rules.setdefault(found.rule, Counter())[verdict] += 1
 
     def print(self) -> None:
         """Print a table of the rules and a line with the totals."""
@@ -139,7 +146,9 @@ class CallCounts:
             "stopped": "stopped by a guard",
         }
         totals = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
-        print_wrapped(f"{quantity(self.conversations, 'conversation')}, {calls}: {totals}")
+        rejected = f"; the tools rejected {self.rejected:,}" if self.rejected else ""
+        conversations = quantity(self.conversations, "conversation")
+        print_wrapped(f"{conversations}, {calls}: {totals}{rejected}")
 
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
@@ -149,14 +158,26 @@ def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
         yield from _recorded(log, progress)
         return
     with open_file(log, "the log") as stream:
-        bar = progress.add_task("", total=log.stat().st_size)
-        for number, line in enumerate(stream, start=1):
+        packed = log.suffix == ".xz"
+        bar = progress.add_task("", total=None if packed else log.stat().st_size)
+        for number, line in enumerate(_unpacked(stream, log) if packed else stream, start=1):
             if line.strip():
                 where = f"{log}:{number}"
                 data = parse_json(line, where)
                 name = data.get("id") if isinstance(data, dict) else None
                 yield Conversation(name if isinstance(name, str | int) else number, where, data)
             progress.advance(bar, len(line))
+
+
+def _unpacked(stream: BinaryIO, log: Path) -> Iterator[bytes]:
+    """The lines of a file that xz has packed."""
+    from rpms.vocabulary.errors import RpmsError
+
+    try:
+        with lzma.open(stream) as lines:
+            yield from lines
+    except (lzma.LZMAError, EOFError) as error:
+        raise RpmsError(f"cannot read the log {log}: not a whole xz file ({error})") from error
 
 
 def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:

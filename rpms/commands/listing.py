@@ -46,12 +46,12 @@ def new(
 ) -> None:
     """Write a small working environment into a new folder, to start your own from."""
     from rpms.envs import environment_names
-    from rpms.envs.registry import BUILT_IN
+    from rpms.envs.registry import BUILT_IN, DESKS
     from rpms.vocabulary.files import make_folder, read_text, write_whole
 
     if not name.isidentifier() or iskeyword(name):
         raise RpmsError(f"'{name}' is not a Python module name; use letters, digits and '_'")
-    if lexists(name) or name in {*BUILT_IN, *environment_names()} or find_spec(name):
+    if lexists(name) or name in {*BUILT_IN, *DESKS, *environment_names()} or find_spec(name):
         raise RpmsError(f"'{name}' already exists, here or installed; choose another name")
     template = "desk_template" if tools else "world_template"
     source, placeholder = Path(__file__).parent / template, PLACEHOLDERS[template]
@@ -94,7 +94,7 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
             "steps": str(row["max_steps"]),
         }
         print_stacked(open_console(highlight=False), row["name"], lines)
-    for advice in missing_worlds().values():
+    for advice in dict.fromkeys(missing_worlds().values()):
         print_wrapped(advice)
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rpms.guard.sources import Citations
 
 rules_app = App()
+OWN = "own"
+"""Instead of a file: the policy that comes with the environment."""
 
 
 @rules_app.command()
@@ -36,7 +38,9 @@ def check(
     policy: Annotated[
         str,
         typer.Option(
-            metavar="FILE.md", help="List the sentences of this policy that no rule cites."
+            metavar="FILE.md",
+            help="List the sentences of this policy that no rule cites; 'own' stands for the "
+            "policy that comes with the environment.",
         ),
     ] = "",
     as_json: JsonOption = False,
@@ -55,7 +59,7 @@ def check(
     from rpms.commands.world_check import check_world
     from rpms.envs import ToolWorld, environment_names, get_environment
     from rpms.envs.manuals import load_manual
-    from rpms.envs.registry import BUILT_IN, missing_worlds
+    from rpms.envs.registry import BUILT_IN, desk_names, missing_worlds
     from rpms.evals.analysis.tables import Table, count, label
     from rpms.guard.conversation import ConversationTracker
     from rpms.guard.examples import example_problems, field_problems
@@ -71,9 +75,13 @@ def check(
     cited: Citations | None = None
     if policy and not env:
         raise RpmsError("--policy applies to one environment; name it with --env")
+    if policy == OWN:
+        policy = str(get_environment(env).policy or "")
+        if not policy:
+            raise RpmsError(f"{env} comes without a policy; name a file: --policy policy.md")
     text = read_text(Path(policy), "the policy") if policy else ""
     env = env or (first_world() if rules else "")
-    for world in map(get_environment, [env] if env else environment_names()):
+    for world in map(get_environment, [env] if env else [*environment_names(), *desk_names()]):
         over = Path(rules) if rules else None
         prompted = not isinstance(world, ToolWorld)  # else another agent acts and prompts
         problems = check_manual(
@@ -125,7 +133,7 @@ def check(
             print_wrapped(finding)
         if cited:
             _print_citations(policy, cited)
-        for advice in () if env else missing_worlds().values():
+        for advice in () if env else dict.fromkeys(missing_worlds().values()):
             print_wrapped(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")

@@ -247,6 +247,11 @@ class Environment(ABC):
         return self.folder / "rules"
 
     @cached_property
+    def policy(self) -> Path | None:
+        """The file with the policy that the manual is written from; None if there is none."""
+        return None
+
+    @cached_property
     def prompts(self) -> Path:
         """The folder with system.md, examples/ and, for custom prompt blocks, templates/."""
         return self.folder / "prompts"

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
-from rpms.envs import scienceworld, telecom
+from rpms.envs import scienceworld, tau2
 from rpms.envs.base import Environment
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
@@ -25,18 +25,32 @@ BUILT_IN = {
     "scienceworld": "rpms.envs.scienceworld.adapter:ENVIRONMENT",
     "telecom": "rpms.envs.telecom.adapter:ENVIRONMENT",
 }
+DESKS = {
+    "airline": "rpms.envs.tau2.airline:DESK",
+    "retail": "rpms.envs.tau2.retail:DESK",
+}
+"""Worlds without tasks of their own: other people's agents act in them, behind the guard."""
 FIRST_WORLD = next(iter(BUILT_IN))
 
 
 def missing_worlds() -> dict[str, str]:
     """Built-in worlds whose simulator is not installed, each with how to install it."""
-    worlds = {"scienceworld": scienceworld, "telecom": telecom}
-    return {name: world.MISSING for name, world in worlds.items() if not find_spec(world.PACKAGE)}
+    has_scienceworld = find_spec(scienceworld.PACKAGE) is not None
+    missing = {} if has_scienceworld else {"scienceworld": scienceworld.MISSING}
+    if not find_spec(tau2.PACKAGE):
+        missing |= dict.fromkeys(("telecom", *DESKS), tau2.MISSING)
+    return missing
+
+
+def desk_names() -> list[str]:
+    """The built-in worlds that only the guard, the audit and the rule check use."""
+    missing = missing_worlds()
+    return [name for name in DESKS if name not in missing]
 
 
 def environment_names() -> list[str]:
     """The names of all worlds, built-in ones first; the first of them is the default."""
-    others = {point.name for point in entry_points(group=GROUP)} - BUILT_IN.keys()
+    others = {point.name for point in entry_points(group=GROUP)} - {*BUILT_IN, *DESKS}
     missing = missing_worlds()
     return [*(name for name in BUILT_IN if name not in missing), *sorted(others)]
 
@@ -68,8 +82,8 @@ def get_environment(name: str, playable: bool = True) -> Environment:
 def _find(name: str, playable: bool) -> EntryPoint:
     if playable and (advice := missing_worlds().get(name)):
         raise RpmsError(advice)
-    if name in BUILT_IN:
-        return EntryPoint(name, BUILT_IN[name], GROUP)
+    if path := {**BUILT_IN, **DESKS}.get(name):
+        return EntryPoint(name, path, GROUP)
     if paths_allowed() and is_path(name):
         allow_current_folder()
         return EntryPoint(name, name, GROUP)
@@ -80,4 +94,5 @@ def _find(name: str, playable: bool) -> EntryPoint:
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
     custom = " (a world of your own: the name of a folder in the current one, or MODULE:ATTRIBUTE)"
     advice = custom if paths_allowed() else ""
-    raise RpmsError(f"unknown environment '{name}'; {offer(name, environment_names())}{advice}")
+    offered = offer(name, [*environment_names(), *desk_names()])
+    raise RpmsError(f"unknown environment '{name}'; {offered}{advice}")

@@ -8,6 +8,7 @@ was carried out has its rule's effects, and every JSON object in an answer that 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,12 +16,16 @@ from typing import Any, Protocol
 from rpms.guard.decision import bind, carry_out, note_call
 from rpms.rules import Manual
 from rpms.rules.predicates import argument_names
+from rpms.rules.scalars import UNKNOWN
+from rpms.rules.values import record_name
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import RecordedTurn, Turn
 
 Records = dict[str, dict[str, Any]]
+Identities = Sequence[str | list[str]]
+"""Fields that identify a thing, alone or several together."""
 
 
 class GuardedWorld(Protocol):
@@ -75,29 +80,56 @@ def after_answer(
         if succeeded and call.tool in manual.by_name:
             note_call(call, after)
         return after
+    content = _content(answer)
     if succeeded:
-        carry_out(manual, call, after)
-    for thing, fields in _records(manual, call, answer, belief).items():
+        carry_out(manual, call, after, _value(answer, content))
+    for thing, fields in _records(manual, call, content, belief).items():
         after["records"][thing] = {**after["records"].get(thing, {}), **fields}
     return after
 
 
-def _records(manual: Manual, call: Call, answer: str, belief: Belief) -> Records:
-    """The fields that an answer gives for each thing."""
-    content: Any = None
+def _value(answer: str, content: Any) -> Any:
+    """What effects read as ``answer``: the data, else the text; an empty answer says nothing."""
+    text = answer.strip()
+    return content if content is not None else UNKNOWN if text in ("", "null") else text
+
+
+def _content(answer: str) -> Any:
+    """The data of an answer in JSON; None for any other text."""
     with suppress(ValueError, RecursionError):
-        content = json.loads(answer)
+        return json.loads(answer)
+    return None
+
+
+def _records(manual: Manual, call: Call, content: Any, belief: Belief) -> Records:
+    """The fields that an answer gives for each thing."""
     records: Records = {}
     rule = manual.by_name.get(call.tool)
     if rule and rule.shows and isinstance(content, dict):
         for name in argument_names(bind(rule, call, belief)[rule.shows]):
             records[name] = dict(content)
-    for name, fields in _objects(content, manual.environment.records).items():
+    for name, fields in _objects(content, manual.environment.records, call.arguments).items():
         records[name] = {**fields, **records.get(name, {})}
     return records
 
 
-def _objects(content: Any, id_fields: list[str]) -> Records:
+def _names_in(part: Any, identities: Identities, call: Mapping[str, Any]) -> list[str]:
+    """The names of the things that an object is about, by the first identity that it has.
+
+    Of several fields that identify a thing together, the call may give those that are missing.
+    """
+    for identity in identities if isinstance(part, dict) else ():
+        if isinstance(identity, str):
+            if identity in part:
+                return argument_names(part[identity])
+        elif part.get(identity[0]) is not None:
+            values = [part.get(f) if part.get(f) is not None else call.get(f) for f in identity]
+            if all(isinstance(value, str | int) for value in values):
+                return [record_name(values)]
+    return []
+
+
+def _objects(content: Any, identities: Identities, call: Mapping[str, Any]) -> Records:
     """The objects of an answer that name what they are about.
 
     The outer one of two about the same thing counts: an inner one may repeat what a user wrote.
@@ -109,8 +141,7 @@ def _objects(content: Any, id_fields: list[str]) -> Records:
         found: Records = {}
         differing: set[tuple[str, str]] = set()
         for part in level:
-            field = next((f for f in id_fields if isinstance(part, dict) and f in part), None)
-            for name in argument_names(part[field]) if field else ():
+            for name in _names_in(part, identities, call):
                 fields = found.setdefault(name, {})
                 differing |= {
                     (name, k) for k in fields.keys() & part.keys() if fields[k] != part[k]

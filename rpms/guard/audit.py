@@ -41,6 +41,7 @@ class AuditedCall(NamedTuple):
         rule: the id of the rule that it violates; empty if none.
         reason: why, as a clause about "it".
         stopped: a guard answered instead of the tool, so no rule was broken.
+        rejected: the tool answered with an error, so it changed nothing.
     """
 
     number: int
@@ -49,6 +50,7 @@ class AuditedCall(NamedTuple):
     rule: str = ""
     reason: str = ""
     stopped: bool = False
+    rejected: bool = False
 
 
 def audit_conversation(
@@ -86,7 +88,10 @@ def audit_conversation(
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
                 finding = _judge(tracker, conversation, full_call, running, unknown, bool(decision))
-                yield AuditedCall(number, call, *finding)
+                rejected = answer is not None and (
+                    answer.status == "error" or tracker.world.failed(answer.text)
+                )
+                yield AuditedCall(number, call, *finding, rejected=rejected)
                 running.append(full_call)
             number += 1
 

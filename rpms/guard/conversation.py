@@ -18,8 +18,9 @@ from rpms.guard.answers import GuardedWorld, after_answer
 from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
 from rpms.rules import Manual
 from rpms.rules.check import sound_manual
+from rpms.rules.comparisons import SAID
 from rpms.rules.loader import overlay, read_manual
-from rpms.vocabulary.belief import Belief, empty_belief
+from rpms.vocabulary.belief import Belief, Event, empty_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -110,9 +111,9 @@ class ConversationTracker(NamedTuple):
         return self._take_changes(state, changes)
 
     def changes(self, tool: str) -> bool:
-        """Return whether the manual lists effects of a tool."""
+        """Return whether a tool changes something, by the manual."""
         rule = self.manual.by_name.get(tool)
-        return rule is not None and bool(rule.outcomes)
+        return rule is not None and rule.changes
 
     def _take_changes(
         self, state: ConversationState, changes: Sequence[tuple[str, Call, ToolMessage]]
@@ -155,7 +156,13 @@ class ConversationTracker(NamedTuple):
                 goal = self.world.parse_goal(text)
         except Exception as error:
             return _broken(state, "a message", error)
-        return {**state, "belief": belief, "goal": goal}
+        worst = state["worst"]
+        return {
+            **state,
+            "belief": _with_message(belief, text),
+            "worst": worst and _with_message(worst, text),
+            "goal": goal,
+        }
 
     def take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
         """Read an answer; one that cannot be read marks the state as broken."""
@@ -216,6 +223,11 @@ class ConversationTracker(NamedTuple):
             if self.judge(state, call, running).verdict != "refuse":
                 running.append(call)
         return running
+
+
+def _with_message(belief: Belief, text: str) -> Belief:
+    """The belief with a message of the user, for conditions on what the user has said."""
+    return {**belief, "events": [*belief["events"], Event(kind=SAID, thing=text)]}
 
 
 def _broken(state: ConversationState, what: str, error: Exception) -> ConversationState:

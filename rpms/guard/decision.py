@@ -26,9 +26,10 @@ from rpms.rules.predicates import (
     may_hold,
     parse_predicate,
 )
+from rpms.rules.scalars import ABSENT, UNKNOWN, plain
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
-from rpms.rules.values import ABSENT, plain
+from rpms.rules.terms import ANSWER
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -244,11 +245,15 @@ def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:
     return later
 
 
-def carry_out(manual: Manual, call: Call, belief: Belief) -> None:
-    """Apply the effects of a call to a belief, in place."""
+def carry_out(manual: Manual, call: Call, belief: Belief, answer: Any = UNKNOWN) -> None:
+    """Apply the effects of a call to a belief, in place; ``answer`` is its answer if there is one.
+
+    Effects may read it: ``becomes(customer.id, answer)``.
+    """
     if rule := manual.by_name.get(call.tool):
-        if manual.knows(rule):
-            apply_effects(manual, rule.outcomes, bind(rule, call, belief), belief)
+        if manual.knows(rule) and (rule.changes or answer is not UNKNOWN):
+            bindings = {**bind(rule, call, belief), ANSWER: answer}
+            apply_effects(manual, rule.outcomes, bindings, belief)
         note_call(call, belief)
 
 

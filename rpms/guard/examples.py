@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -12,16 +13,17 @@ from rpms.guard.conversation import ConversationState, ConversationTracker
 from rpms.guard.decision import bind
 from rpms.rules import Manual
 from rpms.rules.check import Problem
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate
-from rpms.rules.schema import ActionRule, Example, Forbidden, PolicyRule
+from rpms.rules.example_calls import Example
+from rpms.rules.predicates import OF_FIELDS, Predicate, evaluate, parse_predicate
+from rpms.rules.schema import ActionRule, Forbidden, PolicyRule
 from rpms.rules.semantics import apply_effects
-from rpms.rules.values import parse_term
+from rpms.rules.terms import all_terms, parse_term
 from rpms.vocabulary.belief import copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
-UNTESTED = ("becomes", "changed")
+UNTESTED = (*OF_FIELDS, "changed")
 """Effects that make no condition true, so they cannot be checked."""
 RuleWithExamples = ActionRule | PolicyRule | Forbidden
 
@@ -52,14 +54,14 @@ def field_problems(manual: Manual) -> Iterator[Problem]:
     examples = [example for rule in rules for example in (*rule.allowed, *rule.refused)]
     fields = {*_keys([past.answer for example in examples for past in example.after])}
     fields |= {*_keys([example.arguments for example in examples])}
-    for field in environment.records:
+    identities = [[one] if isinstance(one, str) else one for one in environment.records]
+    for field in chain(*identities):
         if near := _suggestion(field, fields):
             yield "environment", "records", f"no example answer has the field '{field}'; {near}"
     for demand in environment.policy:
         for condition in (*demand.conditions, *demand.demands):
             for term in map(parse_term, condition.arguments):
-                parts = [part for each in (term, *term.inner) for part in each.path]
-                for field in parts:
+                for field in (part for each in all_terms(term) for part in each.path):
                     if near := _suggestion(field, fields):
                         problem = f"no example answer has the field '{field}' of '{condition}'"
                         yield "environment", demand.id, f"{problem}; {near}"

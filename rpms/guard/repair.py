@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
+from rpms.guard.look_ups import Blank, look_ups
+from rpms.rules.comparisons import WORDS
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -28,7 +30,6 @@ from rpms.rules.predicates import (
 )
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
-from rpms.rules.values import WORDS, names_in
 from rpms.rules.wording import need as in_words
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
@@ -108,9 +109,8 @@ def repair_call(
 
     Advises a call that shows missing evidence, or calls whose effects meet the unmet needs.
     """
-    for need in lacking:
-        if shown := _shown_by(manual, bindings, need, belief):
-            return f"first: {shown}"
+    if shown := next(look_ups(manual, bindings, lacking, belief), None):
+        return f"first: {shown}"
     names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
@@ -124,36 +124,16 @@ def repair_call(
     return ""
 
 
-def _shown_by(manual: Manual, bindings: Mapping[str, Any], need: Predicate, belief: Belief) -> str:
-    """A call that shows the record of a thing, if a comparison needs it and it is missing."""
-    if need.name not in WORDS:
-        return ""
-    for term in need.arguments:
-        for head in names_in(term):
-            thing = bindings.get(head)
-            if not isinstance(thing, str) or thing in belief["records"]:
-                continue
-            for rule in manual.actions:
-                if rule.parameters == [head] and (rule.shows == head or not rule.effects):
-                    (name,) = rule.called
-                    return str(Call(rule.name, {name: thing}))
-    return ""
-
-
 def _as_call(manual: Manual, action: str) -> str:
     matched = match_action(manual, action)
     if matched is None:
         return action
     rule, names = matched
-    arguments = {name: _Blank(names[parameter]) for name, parameter in rule.called.items()}
+    arguments = {
+        name: Blank(names[parameter]) if names[parameter].startswith(BLANK) else names[parameter]
+        for name, parameter in rule.called.items()
+    }
     return str(Call(rule.name, arguments))
-
-
-class _Blank(str):
-    """A name; a blank is printed without quotation marks: ``code=<code>``."""
-
-    def __repr__(self) -> str:
-        return str(self) if self.startswith(BLANK) else super().__repr__()
 
 
 class RepairPlanner:

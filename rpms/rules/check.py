@@ -16,12 +16,30 @@ from typing import NamedTuple
 
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
+from rpms.rules.comparisons import ARITIES
 from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.predicates import ARGUMENT, PREDICATES, SITUATIONAL, Predicate, parse_predicate
+from rpms.rules.predicates import (
+    ARGUMENT,
+    OF_FIELDS,
+    PREDICATES,
+    SITUATIONAL,
+    Predicate,
+    parse_predicate,
+)
+from rpms.rules.scalars import as_number
 from rpms.rules.schema import ActionRule
-from rpms.rules.values import ARITIES, FUNCTIONS, NOW, Term, parse_term
+from rpms.rules.terms import (
+    ANSWER,
+    FUNCTIONS,
+    ITEM,
+    NOW,
+    PER_ITEM,
+    Term,
+    all_terms,
+    parse_term,
+)
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
@@ -120,12 +138,17 @@ def _goal_types(manual: Manual, environment_types: Collection[str]) -> Iterator[
 
 
 def _takes_argument(choices: Collection[Collection[str]]) -> int:
-    return int(any(ARGUMENT in parse_predicate(text).arguments for text in chain(*choices)))
+    texts = (text for choice in choices for text in choice)
+    terms = (parse_term(term) for text in texts for term in parse_predicate(text).arguments)
+    return int(any(inner.head == ARGUMENT for term in terms for inner in all_terms(term)))
 
 
 def _unknown_words(manual: Manual) -> Iterator[Problem]:
     """Unknown words: an episode would fail at one, or a rule would never apply."""
     env, domain = manual.environment, manual.domain
+    if circular := [*_late_definitions(env.definitions)]:
+        yield from circular
+        return
     arities: dict[str, int | None] = {name: arity for name, (arity, _) in PREDICATES.items()}
     arities |= ARITIES
     arities |= dict.fromkeys(env.affordances, 1)
@@ -134,13 +157,13 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
             yield "environment", "predicates", f"'{name}' is a predicate already"
         for text in chain(*choices):
             inner = parse_predicate(text)
-            # A predicate built on another composed one could be circular.
-            if inner.name not in arities or inner.name in env.predicates:
+            # One that is built on a later one could be circular.
+            if inner.name not in arities:
                 yield "environment", "predicates", f"'{name}' cannot be built on '{inner.name}'"
             elif len(inner.arguments) != (arities[inner.name] or len(inner.arguments)):
                 problem = f"'{text}' of '{name}' should have {arities[inner.name]} argument(s)"
                 yield "environment", "predicates", problem
-    arities |= {name: _takes_argument(choices) for name, choices in env.predicates.items()}
+        arities[name] = _takes_argument(choices)
     for rule in manual.actions:
         when = map(parse_predicate, rule.verified_when)
         for predicate in (*rule.needs, *rule.outcomes, *when):
@@ -203,10 +226,28 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
             yield "domain", section, problem
 
 
+def _late_definitions(definitions: Mapping[str, str]) -> Iterator[Problem]:
+    """Definitions that use one that does not come before them: it could be circular."""
+    earlier = set[str]()
+    for name, text in definitions.items():
+        used = {inner.head for inner in all_terms(parse_term(text))}
+        for other in used & (definitions.keys() - earlier):
+            yield "environment", "definitions", f"'{name}' uses '{other}', so define that first"
+        earlier.add(name)
+
+
 def _invalid_uses(
-    manual: Manual, predicate: Predicate, rule: ActionRule, arities: Mapping[str, int | None]
+    manual: Manual,
+    predicate: Predicate,
+    rule: ActionRule,
+    arities: Mapping[str, int | None],
+    bound: Collection[str] = (),
 ) -> Iterator[str]:
-    """Why a predicate is invalid in a rule about an action."""
+    """Why a predicate is invalid in a rule about an action.
+
+    ``bound`` has further names that it may use: the thing of a composed predicate, the item of a
+    list.
+    """
     name, arguments, env = predicate.name, predicate.arguments, manual.environment
     if name not in arities:
         yield f"unknown predicate '{name}' in '{predicate}'{_near(name, arities)}"
@@ -215,18 +256,38 @@ def _invalid_uses(
     if (len(arguments) < 2) if arity is None else len(arguments) != arity:
         yield f"'{predicate}' should have {'two or more' if arity is None else arity} argument(s)"
         return
-    if name in ARITIES or name == "becomes":
+    if name in env.predicates:
+        for text in chain(*env.predicates[name]):
+            yield from _invalid_uses(
+                manual, parse_predicate(text), rule, arities, {ARGUMENT, *bound}
+            )
+        terms = (a for a in arguments if _is_term(a) or a in env.definitions)
+        arguments = () if any(terms) else arguments
+    if name in ARITIES or name in OF_FIELDS or (name == "changed" and _is_term(arguments[0])):
+        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, *bound}
+        heads |= {ANSWER} if name in OF_FIELDS else set()
         for place, text in enumerate(arguments):
-            yield from _unknown_terms(manual, parse_term(text), rule, place == 0, str(predicate))
-        if name == "becomes" and not parse_term(arguments[0]).path:
-            yield f"'{predicate}' should name a field, such as 'becomes(order.status, cancelled)'"
+            if name == "any" and place:
+                inner = parse_predicate(text)
+                yield from _invalid_uses(manual, inner, rule, arities, {ITEM, *bound})
+            else:
+                yield from _unknown_terms(
+                    manual, parse_term(text), rule, heads, place == 0, str(predicate), arities
+                )
+        if name in OF_FIELDS and not parse_term(arguments[0]).path:
+            yield f"'{predicate}' should name a field, such as '{name}(order.status, cancelled)'"
         return
     if not all(
-        argument in env.things or rule.speaks_of(argument)
+        argument in {*env.things, *bound} or rule.speaks_of(argument)
         for argument in arguments[: 1 if name in _ONE_THING else arity]
     ):
         problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
         yield f"{problem}; a thing is named as there, or with a number (box 1)"
+
+
+def _is_term(argument: str) -> bool:
+    """Return whether an argument has fields or is a function of others."""
+    return bool(parse_term(argument).path or parse_term(argument).inner)
 
 
 def _near(word: str, names: Collection[str]) -> str:
@@ -236,20 +297,39 @@ def _near(word: str, names: Collection[str]) -> str:
 
 
 def _unknown_terms(
-    manual: Manual, term: Term, rule: ActionRule, compared: bool, where: str
+    manual: Manual,
+    term: Term,
+    rule: ActionRule,
+    heads: Collection[str],
+    compared: bool,
+    where: str,
+    arities: Mapping[str, int | None],
 ) -> Iterator[str]:
     """Unknown heads of a term; the first term of a comparison cannot be a literal."""
-    if term.head in FUNCTIONS and term.inner:
-        for inner in term.inner:
-            yield from _unknown_terms(manual, inner, rule, True, where)
+    if (text := manual.environment.definitions.get(term.head)) and not term.inner:
+        yield from _unknown_terms(manual, parse_term(text), rule, heads, compared, where, arities)
         return
-    heads = [*rule.parameters, *manual.by_name, *manual.environment.things, NOW]
+    if term.is_function:
+        for place, inner in enumerate(term.inner):
+            of_item = term.head in PER_ITEM and place > 0
+            names = {*heads, ITEM} if of_item else heads
+            if of_item and term.head == "matching":
+                bound = {*names} - {*rule.parameters}
+                condition = parse_predicate(inner.text)
+                yield from _invalid_uses(manual, condition, rule, arities, bound)
+            else:
+                literal = place > 0 or as_number(inner.head) is not None
+                yield from _unknown_terms(manual, inner, rule, names, not literal, where, arities)
+        return
     if term.head not in heads and term.inner:
-        yield f"'{term.head}' in '{where}' is no tool{_near(term.head, manual.by_name)}"
+        near = _near(term.head, [*manual.by_name, *FUNCTIONS])
+        yield f"'{term.head}' in '{where}' is no tool and no function{near}"
     elif term.head not in heads and (compared or term.path):
         yield _no_parameter(term.head, rule, where, manual.environment.things)
     for inner in term.inner:
-        if inner.head not in rule.parameters:
+        if inner.label:
+            yield from _unknown_terms(manual, inner, rule, heads, False, where, arities)
+        elif inner.head not in rule.parameters:
             yield _no_parameter(inner.head, rule, where)
 
 

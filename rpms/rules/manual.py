@@ -186,6 +186,8 @@ class Manual:
                     for rule in self.actions
                 },
                 self.environment.now,
+                self.environment.tables,
+                self.environment.definitions,
             ),
         )
 

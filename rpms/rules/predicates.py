@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from rpms.rules import values
-from rpms.rules.values import Tools, parse_term, split_arguments
+from rpms.rules.comparisons import WORDS, compare
+from rpms.rules.scalars import INVALID, UNKNOWN, Special, as_number
+from rpms.rules.terms import parse_term, split_arguments
+from rpms.rules.values import Scope, Tools, value_of
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 from rpms.vocabulary.spelling import Strict
@@ -316,7 +318,11 @@ PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
     "here_closed": (0, lambda b, _: b["containers"].get(b["location"] or "") == "closed"),
     # An effect only: a field of a thing's record has a new value.
     "becomes": (2, lambda b, _, field, value: None),
+    # An effect only: the first value that a field is given stays.
+    "begins": (2, lambda b, _, field, value: None),
 }  # fmt: skip
+OF_FIELDS = ("becomes", "begins")
+"""Effects that set a field of a record."""
 
 # Conditions that only `situations` may use; the manual supplies their truth.
 SITUATIONAL = {"last_failed"}
@@ -331,7 +337,7 @@ def evaluate(
     argument, meets no need, not even a negated one.
     """
     truth = _evaluate(predicate, belief, facts, bindings)
-    return False if truth is values.INVALID else truth  # type: ignore[return-value]
+    return False if truth is INVALID else truth  # type: ignore[return-value]
 
 
 def may_hold(
@@ -341,19 +347,32 @@ def may_hold(
     return _evaluate(predicate, belief, facts, bindings) is not False
 
 
+def scope_of(belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]) -> Scope:
+    """The scope of the terms in a condition."""
+    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts))
+
+
+def _holds(
+    belief: Belief, facts: StaticFacts, text: str, bindings: Mapping[str, Any]
+) -> Truth | Special:
+    return _evaluate(parse_predicate(text), belief, facts, bindings)
+
+
 def _evaluate(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> Truth | values.Special:
-    if predicate.name in values.WORDS:
-        scope = values.Scope(belief, facts.tools, bindings)
-        truth = values.compare(predicate.name, predicate.arguments, scope)
+) -> Truth | Special:
+    if predicate.name in WORDS:
+        scope = scope_of(belief, facts, bindings)
+        truth = compare(predicate.name, predicate.arguments, scope)
         return truth if predicate.positive or not isinstance(truth, bool) else not truth
+    if predicate.name in facts.predicates:
+        return _composed(predicate, belief, facts, bindings)
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, facts, arguments)
     choices = [argument_names(argument) for argument in arguments]
     if not all(choices):
-        return values.INVALID
+        return INVALID
     truths = [_of_names(predicate, belief, facts, names) for names in product(*choices)]
     return False if False in truths else None if None in truths else True
 
@@ -365,18 +384,27 @@ def is_undecided(
     if predicate.name == "seen":
         state = predicate._replace(name="state")
         return predicate.positive and evaluate(state, belief, facts, bindings) is None
-    if choices := facts.predicates.get(predicate.name):
-        names = [bindings.get(name, name) for name in predicate.arguments]
-        inner = dict(zip((ARGUMENT,), names, strict=False))
-        parts = [[parse_predicate(text) for text in choice] for choice in choices]
-        return any(
-            all(
-                evaluate(p, belief, facts, inner) or is_undecided(p, belief, facts, inner)
-                for p in each
-            )
-            for each in parts
-        )
+    if predicate.name in facts.predicates:
+        things = things_of(predicate, belief, facts, bindings)
+        if isinstance(things, Special):
+            return things is UNKNOWN
+        if not predicate.positive:
+            return _composed(predicate, belief, facts, bindings) is None
+        return all(_may_be_shown(predicate, belief, facts, inner) for inner in things)
     return evaluate(predicate, belief, facts, bindings) is None
+
+
+def _may_be_shown(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, inner: Mapping[str, Any]
+) -> bool:
+    """Return whether one choice of a composed predicate holds, or answers may complete it."""
+    return any(
+        all(
+            evaluate(part, belief, facts, inner) or is_undecided(part, belief, facts, inner)
+            for part in choice
+        )
+        for choice in choices_of(predicate, facts)
+    )
 
 
 def argument_names(value: Any) -> list[str]:
@@ -386,7 +414,7 @@ def argument_names(value: Any) -> list[str]:
     if isinstance(value, bool):
         return ["true" if value else "false"]
     if isinstance(value, int | float):
-        return [str(value)] if values.as_number(value) is not None else []
+        return [str(value)] if as_number(value) is not None else []
     if isinstance(value, list | tuple):
         names = [argument_names(item) for item in value]
         return [name for each in names for name in each] if all(names) else []
@@ -398,8 +426,6 @@ def _of_names(
 ) -> Truth:
     if predicate.name in facts.affordances:
         truth = _affords(facts, predicate.name, names[0])
-    elif predicate.name in facts.predicates:
-        truth = _composed(facts.predicates[predicate.name], belief, facts, names)
     else:
         truth = PREDICATES[predicate.name][1](belief, facts, *names)
     return truth if truth is None or predicate.positive else not truth
@@ -407,21 +433,62 @@ def _of_names(
 
 def is_evidence(predicate: Predicate, facts: StaticFacts) -> bool:
     """Return whether only an answer can show the predicate; without one it counts as false."""
-    if predicate.name == "seen" or predicate.name in values.WORDS:
+    if predicate.name == "seen" or predicate.name in WORDS:
         return True
     choices = facts.predicates.get(predicate.name, ())
     parts = [parse_predicate(text) for choice in choices for text in choice]
     return bool(parts) and all(is_evidence(part, facts) for part in parts)
 
 
+def choices_of(predicate: Predicate, facts: StaticFacts) -> list[list[Predicate]]:
+    """The choices of a composed predicate; it holds if all parts of one of them do."""
+    choices = facts.predicates[predicate.name]
+    return [[parse_predicate(text) for text in choice] for choice in choices]
+
+
+def things_of(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
+) -> list[Mapping[str, Any]] | Special:
+    """What the choices of a composed predicate are evaluated with: one binding for each thing.
+
+    They see the arguments of the call, and the thing under its own name. A list is all its items.
+    """
+    if not predicate.arguments:
+        return [bindings]
+    value = value_of(parse_term(predicate.arguments[0]), scope_of(belief, facts, bindings))
+    if isinstance(value, Special):
+        return value
+    listed = value if isinstance(value, list | tuple) else [value]
+    things = [item if isinstance(item, Mapping) else argument_names(item) for item in listed]
+    if not things or not all(things):
+        return INVALID
+    flat = [each for item in things for each in (item if isinstance(item, list) else [item])]
+    return [{**bindings, ARGUMENT: thing} for thing in flat]
+
+
 def _composed(
-    choices: Sequence[Sequence[str]], belief: Belief, facts: StaticFacts, arguments: Sequence[str]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
+) -> Truth | Special:
+    """True if it holds of every thing; undecided if undecided parts could complete a choice."""
+    things = things_of(predicate, belief, facts, bindings)
+    if isinstance(things, Special):
+        return None if things is UNKNOWN else INVALID
+    choices = choices_of(predicate, facts)
+    truths = [_one_choice(choices, belief, facts, inner) for inner in things]
+    if not predicate.positive:
+        truths = [truth if truth is None else not truth for truth in truths]
+    return False if False in truths else None if None in truths else True
+
+
+def _one_choice(
+    choices: Sequence[Sequence[Predicate]],
+    belief: Belief,
+    facts: StaticFacts,
+    bindings: Mapping[str, Any],
 ) -> Truth:
-    """True if all parts of one choice hold; undecided if undecided parts could complete one."""
-    bindings = dict(zip((ARGUMENT,), arguments, strict=False))
     truth: Truth = False
     for choice in choices:
-        truths = [evaluate(parse_predicate(text), belief, facts, bindings) for text in choice]
+        truths = [evaluate(part, belief, facts, bindings) for part in choice]
         if all(truths):
             return True
         if False not in truths:

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     Field,
     StringConstraints,
     field_validator,
     model_validator,
 )
 
-from rpms.rules.predicates import Predicate, Wording, parse_predicate
-from rpms.rules.values import as_moment
+from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
+from rpms.rules.predicates import OF_FIELDS, Predicate, Wording, parse_predicate
+from rpms.rules.terms import ANSWER, parse_term
 from rpms.vocabulary.spelling import Strict
 
 
@@ -34,10 +33,6 @@ def _check_id(text: str) -> str:
 
 
 RuleId = Annotated[str, AfterValidator(_check_id)]
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-
-Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
-"""A predicate, as text."""
 
 # Predicates whose first argument is a place.
 OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
@@ -144,53 +139,6 @@ class SceneLine(ManualEntry):
 OnViolation = Literal["refuse", "ask", "warn"]
 
 
-class ExampleCall(_Strict):
-    """A tool call in an example; every key that is no field is an argument of the tool."""
-
-    tool: str = ""
-    arguments: dict[str, Any] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_form(cls, data: Any) -> Any:
-        """``{tool: refund, usd: 5}`` for ``{tool: refund, arguments: {usd: 5}}``."""
-        if not isinstance(data, dict) or "arguments" in data:
-            return data
-        return {
-            **{name: value for name, value in data.items() if name in cls.model_fields},
-            "arguments": {k: v for k, v in data.items() if k not in cls.model_fields},
-        }
-
-
-class PastAnswer(ExampleCall):
-    """A call that was carried out, and its answer: text, or data that becomes JSON."""
-
-    tool: Text
-    answer: Any = ""
-
-
-def _as_moment_text(value: object) -> object:
-    """A time as text, also if YAML has parsed it."""
-    text = value.isoformat() if isinstance(value, date) else value
-    if text and as_moment(text) is None:
-        raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
-    return text
-
-
-class Example(ExampleCall):
-    """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
-
-    ``tool`` can be omitted if the rule is about one tool. ``after`` has earlier calls with their
-    answers, ``facts`` further effects that hold, ``goal`` the words of the user, and ``now`` the
-    time.
-    """
-
-    after: list[PastAnswer] = []
-    facts: list[Condition] = []
-    goal: str = ""
-    now: Annotated[str, BeforeValidator(_as_moment_text)] = ""
-
-
 class EnforcedRule(ManualEntry):
     """A rule that the guard checks tool calls against.
 
@@ -213,7 +161,8 @@ class ActionRule(EnforcedRule):
 
     For a tool, ``arguments`` can replace ``syntax``: a list of names, or a table with the name of
     each in the rules. ``shows`` names the parameter that the tool's answer is about, if the answer
-    itself does not say so.
+    itself does not say so. ``gives`` names fields that its answer shows of other things, so that a
+    refusal can name this look-up.
 
     ``if_refused`` explains a rejection although every precondition seemed to hold: something that
     the manual knows and the belief cannot. An action that is not ``printed`` is described fully by
@@ -240,6 +189,7 @@ class ActionRule(EnforcedRule):
     verified_when: list[Condition] = []
     arguments: dict[str, str] = {}
     shows: str = ""
+    gives: list[str] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -271,6 +221,13 @@ class ActionRule(EnforcedRule):
     def outcomes(self) -> list[Predicate]:
         """The effects as predicates."""
         return [parse_predicate(text) for text in self.effects]
+
+    @cached_property
+    def changes(self) -> bool:
+        """True if it changes the world; false if its effects only record the tool's answer."""
+        values = [outcome.arguments[-1] for outcome in self.outcomes if outcome.name in OF_FIELDS]
+        read = [value for value in values if parse_term(value).head == ANSWER]
+        return len(read) < len(self.outcomes)
 
     @cached_property
     def places(self) -> frozenset[str]:
@@ -466,8 +423,10 @@ class EnvironmentTier(_Strict):
 
     ``policy`` has a policy's demands on tools. ``records`` names the fields that identify the
     objects of JSON answers, the most specific first: an object with ``order_id`` is the record of
-    that order. ``now`` fixes the time that conditions compare with. ``not_checkable`` has sentences
-    of the policy that no rule can check, each with the reason.
+    that order, and a list of fields identifies a thing together. ``tables`` has constants of the
+    policy, such as fees by membership, and ``definitions`` has names for terms. ``now`` fixes the
+    time that conditions compare with. ``not_checkable`` has sentences of the policy that no rule
+    can check, each with the reason.
 
     A table affirms what it lists and denies the rest. A learned table also lists what it denies,
     under ``ruled_out`` or ``cannot_contain``: any other kind is undecided.
@@ -495,8 +454,10 @@ class EnvironmentTier(_Strict):
     not_taught: dict[str, str] = {}
     forbidden: list[Forbidden] = []
     policy: list[PolicyRule] = []
-    records: list[str] = []
-    now: Annotated[str, BeforeValidator(_as_moment_text)] = ""
+    records: list[str | Annotated[list[str], Field(min_length=2)]] = []
+    tables: dict[str, Any] = {}
+    definitions: dict[str, TermText] = {}
+    now: MomentText = ""
     not_checkable: dict[str, Text] = {}
     situations: list[SituationLine] = []
 

@@ -13,15 +13,19 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
+    OF_FIELDS,
     Predicate,
     StaticFacts,
     argument_names,
     evaluate,
     is_evidence,
     parse_predicate,
+    scope_of,
 )
+from rpms.rules.scalars import Special
 from rpms.rules.schema import ActionRule, Forbidden
-from rpms.rules.values import Scope, Special, parse_term, value_of
+from rpms.rules.terms import Term, parse_term
+from rpms.rules.values import record_name, value_of
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -269,15 +273,15 @@ def apply_effects(
 ) -> None:
     """Apply effects to a belief; an effect on a list applies to each item."""
     for outcome in effects:
-        if outcome.name == "becomes":
+        if outcome.name in OF_FIELDS:
             _set_field(b, outcome, bindings, manual.facts)
+            continue
+        if outcome.name == "changed":
+            _forget(b, parse_term(outcome.arguments[0]), bindings, manual.facts)
             continue
         names = [argument_names(bindings.get(argument, argument)) for argument in outcome.arguments]
         for arguments in product(*names):
-            if outcome.name == "changed":
-                b["records"].pop(arguments[0], None)
-            else:
-                _apply(b, outcome._replace(arguments=arguments), manual.facts)
+            _apply(b, outcome._replace(arguments=arguments), manual.facts)
 
 
 def _set_field(
@@ -285,12 +289,35 @@ def _set_field(
 ) -> None:
     """Apply ``becomes(order.status, cancelled)`` to the record."""
     field, value = map(parse_term, outcome.arguments)
-    new = value_of(value, Scope(b, facts.tools, bindings))
-    for name in argument_names(bindings.get(field.head, field.head)):
+    new = value_of(value, scope_of(b, facts, bindings))
+    for name in _record_names(b, field, bindings, facts):
+        record = b["records"].get(name, {})
+        if outcome.name == "begins" and field.path[-1] in record:
+            continue
         if isinstance(new, Special):
-            b["records"].get(name, {}).pop(field.path[-1], None)
+            record.pop(field.path[-1], None)
         else:
-            b["records"].setdefault(name, {})[field.path[-1]] = new
+            b["records"].setdefault(name, record)[field.path[-1]] = new
+
+
+def _forget(b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts) -> None:
+    """Apply ``changed(order)`` or ``changed(order.status)``: it is out of date."""
+    for name in _record_names(b, thing, bindings, facts):
+        if thing.path:
+            b["records"].get(name, {}).pop(thing.path[0], None)
+        else:
+            b["records"].pop(name, None)
+
+
+def _record_names(
+    b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts
+) -> list[str]:
+    """The names of the records that an effect is about: of an argument, or of ``record(...)``."""
+    if not thing.is_function:
+        return argument_names(bindings.get(thing.head, thing.head))
+    scope = scope_of(b, facts, bindings)
+    parts = [value_of(inner, scope) for inner in thing.inner]
+    return [record_name(parts)] if all(isinstance(part, str | int) for part in parts) else []
 
 
 def _apply(belief: Belief, outcome: Predicate, facts: StaticFacts) -> None:

@@ -8,15 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rpms.rules import values
+from rpms.rules.comparisons import WORDS
 from rpms.rules.predicates import (
-    ARGUMENT,
     Predicate,
     StaticFacts,
+    choices_of,
     evaluate,
     parse_predicate,
     places_around,
+    scope_of,
+    things_of,
 )
+from rpms.rules.scalars import Special
+from rpms.rules.term_wording import spoken, value_clause
+from rpms.rules.terms import ITEM, parse_term
+from rpms.rules.values import items_of
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.naming import bare_name, find_name
 from rpms.vocabulary.output import with_article
@@ -52,11 +58,14 @@ STATEMENTS: dict[str, str] = {
     "combined": "all parts are in {0}",
     "changed": "{0} is changed",
     "becomes": "{0} is {1} now",
+    "begins": "{0} is {1} from now on",
     "looked_around": "you are informed about what is here",
     "here_closed": "the place where you are is closed",
 }
 UNSHOWN = "no answer has shown that yet"
 """Printed for an unmet need of evidence when nothing is known."""
+MOST_ITEMS = 3
+"""A refusal states the values of this many items of a list."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
 # Separates the clauses of a compound statement: each clause has its own verb.
 _JOINT = re.compile(r"(; |, | or | and )")
@@ -64,10 +73,10 @@ _JOINT = re.compile(r"(; |, | or | and )")
 
 def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """A predicate as a statement, with the names filled in: ``X is closed``."""
-    if predicate.name in values.WORDS:
+    if predicate.name in WORDS:
         words = _compared(predicate, bindings, facts)
         return words if predicate.positive else _denied(words)
-    names = [bindings.get(name, name) for name in predicate.arguments]
+    names = [_name(argument, bindings, facts) for argument in predicate.arguments]
     if sentence := fact_sentence(predicate, names, facts):
         return sentence
     statements = {**STATEMENTS, **facts.wording.phrases}
@@ -83,10 +92,25 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFa
 
 def _compared(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """Word a comparison by its terms, not their values: ``<usd> is at most the total of O1``."""
-    scope = values.Scope(empty_belief(), facts.tools, bindings)
-    first, *others = (values.spoken(term, scope) for term in predicate.arguments)
+    scope = scope_of(empty_belief(), facts, bindings)
+    if predicate.name == "any":
+        listed, *conditions = predicate.arguments
+        inner = {**bindings, ITEM: ITEM}
+        parts = (statement(parse_predicate(text), inner, facts) for text in conditions)
+        return WORDS["any"].format(spoken(listed, scope), " and ".join(parts))
+    first, *others = (spoken(term, scope) for term in predicate.arguments)
     more = [", ".join(others)] if predicate.name == "one_of" else others
-    return values.WORDS[predicate.name].format(first, *more)
+    return WORDS[predicate.name].format(first, *more)
+
+
+def _name(argument: str, bindings: Mapping[str, str], facts: StaticFacts) -> str:
+    """The name that an argument stands for; a term with fields or functions in words."""
+    if argument in bindings:
+        value = bindings[argument]
+        return value if isinstance(value, str) else argument
+    if "(" in argument or parse_term(argument).path:
+        return spoken(argument, scope_of(empty_belief(), facts, bindings))
+    return argument
 
 
 def _denied(words: str) -> str:
@@ -128,10 +152,14 @@ def contrary(
     All of it comes from the belief: the location, the hand, doors, last sightings. A predicate that
     the world words itself gets no sentence of ours, which might not fit: "you hold a lock".
     """
-    if predicate.name in values.WORDS:
-        scope = values.Scope(belief, facts.tools, bindings)
-        parts = (values.value_clause(term, scope) for term in predicate.arguments)
+    if predicate.name in WORDS:
+        if predicate.name == "any":
+            return _items_instead(predicate, belief, facts, bindings)
+        scope = scope_of(belief, facts, bindings)
+        parts = (value_clause(term, scope) for term in predicate.arguments)
         return " and ".join(dict.fromkeys(filter(None, parts)))
+    if predicate.name in facts.predicates:
+        return _choices_instead(predicate, belief, facts, bindings)
     custom = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
     if custom and predicate.name in ("at", "holding", "hand_empty"):
         return ""
@@ -179,28 +207,56 @@ def contrary(
     if key in ("state", "seen", "not state", "not seen"):
         instead = _fact_instead(belief, facts, names[0], names[1])
         return instead or (UNSHOWN if key == "seen" else "")
-    if key in facts.predicates:
-        return _choices_instead(belief, facts, facts.predicates[key], names)
     return ""
 
 
 def _choices_instead(
-    belief: Belief, facts: StaticFacts, choices: Sequence[Sequence[str]], names: Sequence[str]
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
 ) -> str:
     """State what holds instead of each choice of a composed predicate, if all ask for evidence.
 
-    For other predicates the hand and the location would be repeated for each choice.
+    For other predicates the hand and the location would be repeated for each choice. Of a list, the
+    first item that the predicate does not hold of is stated.
     """
-    bindings, parts = dict(zip((ARGUMENT,), names, strict=False)), list[str]()
+    things = things_of(predicate, belief, facts, bindings)
+    if isinstance(things, Special):
+        return value_clause(predicate.arguments[0], scope_of(belief, facts, bindings))
+    choices, one = choices_of(predicate, facts), predicate._replace(arguments=())
+    if any(p.name != "seen" and p.name not in {*WORDS, *facts.predicates}
+           for choice in choices for p in choice):  # fmt: skip
+        return ""
+    inner = next((thing for thing in things if evaluate(one, belief, facts, thing) is not True), {})
+    parts: list[str] = []
     for choice in choices:
-        predicates = [parse_predicate(text) for text in choice]
-        if any(predicate.name != "seen" for predicate in predicates):
-            return ""
-        unmet = (p for p in predicates if evaluate(p, belief, facts, bindings) is False)
-        parts += [contrary(p, belief, facts, bindings) for p in [*unmet][:1]]
+        truths = {part: evaluate(part, belief, facts, inner) for part in choice}
+        if predicate.positive:
+            unmet = [part for part, truth in truths.items() if not truth]
+            unmet.sort(key=lambda part: truths[part] is None)  # a contradiction before a gap
+            parts += [contrary(part, belief, facts, inner) for part in unmet[:1]]
+        elif False not in truths.values():
+            parts += [contrary(part, belief, facts, inner) for part in choice]
     if UNSHOWN in parts:
         return UNSHOWN
     return " and ".join(dict.fromkeys(parts)) if all(parts) else ""
+
+
+def _items_instead(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
+) -> str:
+    """State the values of each item that a condition looks at."""
+    listed, *conditions = predicate.arguments
+    scope = scope_of(belief, facts, bindings)
+    items = items_of(parse_term(listed), scope)
+    if isinstance(items, Special) or not items:
+        return value_clause(listed, scope)
+    parts: list[str] = []
+    for item in items[:MOST_ITEMS]:
+        inner = scope.of_item(item).bindings
+        for condition in map(parse_predicate, conditions):
+            if evaluate(condition, belief, facts, inner) is not True:
+                parts.append(contrary(condition, belief, facts, inner))
+                break
+    return " and ".join(dict.fromkeys(filter(None, parts)))
 
 
 def _fact_instead(belief: Belief, facts: StaticFacts, thing: str, state: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,8 @@ def test_every_call_is_a_line_of_json(rpms: Rpms, log: Path) -> None:
     done = rpms("audit", log, "--env", NAME, "--json")
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert done.code == 1 and done.err == ""
-    assert {tuple(row) for row in rows} == {
-        ("conversation", "call", "tool", "verdict", "rule", "reason")}  # fmt: skip
+    keys = ("conversation", "call", "tool", "verdict", "rule", "reason", "rejected", "where")
+    assert {tuple(row) for row in rows} == {keys}
     assert [(row["conversation"], row["call"], row["tool"], row["verdict"], row["rule"])
             for row in rows] == [
         ("good", 0, "get_order", "fine", ""), ("good", 1, "refund", "fine", ""),
@@ -63,7 +64,7 @@ def test_every_call_is_a_line_of_json(rpms: Rpms, log: Path) -> None:
 def test_people_read_what_is_not_fine_and_counts_by_rule(rpms: Rpms, log: Path) -> None:
     done = rpms("audit", log, "--env", NAME)
     told, uninformed, *table, total = done.out.splitlines()
-    assert told.startswith("conversation 3, call 1: refund(order_id='O1', usd=500): ")
+    assert told.startswith(f"{log}:3: conversation 3, call 1: refund(order_id='O1', usd=500): ")
     assert ": against [P-LIMIT]: it needs" in told and ": uninformed [P-LIMIT]: " in uninformed
     assert table[-1].split() == ["P-LIMIT", "1", "1", "1"]
     assert total == ("4 conversations, 7 calls: 4 fine, 1 against a rule, 1 uninformed, "
@@ -99,6 +100,36 @@ def test_a_broken_line_is_named(rpms: Rpms, tmp_path: Path, line: str, words: st
     file.write_text(f"{conversation(LOOK, PAY)}\n{line}\n", encoding="utf-8")
     done = rpms("audit", file, "--env", NAME)
     assert done.code == 2 and words in done.err and done.err.count("\n") == 1
+
+
+def test_a_tool_that_nobody_knows_and_an_answer_that_is_an_error_are_named_with_their_line(
+    rpms: Rpms, tmp_path: Path
+) -> None:
+    """Also arguments that are no JSON; nothing passes in silence."""
+    unreadable = conversation(PAY).replace(json.dumps(json.dumps(PAY[1])), '"{order_id: O1"')
+    failed = (*MUCH[:2], "Error: the order has no such amount")
+    lines = [conversation(("wave", {}, "")), unreadable, conversation(LOOK, failed)]
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    done = rpms("audit", file, "--env", NAME)
+    assert done.code == 1 and done.err == ""
+    wave, pay, much = done.out.splitlines()[:3]
+    assert wave.startswith(f"{file}:1: ") and "[unknown tool]" in wave
+    assert pay.startswith(f"{file}:2: ") and "[unreadable arguments]" in pay
+    assert much.startswith(f"{file}:3: ") and much.endswith(" (the tool rejected it)")
+    assert done.out.splitlines()[-1].endswith("; the tools rejected 1")
+
+
+def test_a_packed_log_reads_like_any_other(rpms: Rpms, log: Path) -> None:
+    packed = log.with_suffix(".jsonl.xz")
+    packed.write_bytes(lzma.compress(log.read_bytes()))
+    plain, unpacked = (rpms("audit", file, "--env", NAME, "--json") for file in (log, packed))
+    assert unpacked.code == 1 and unpacked.out == plain.out.replace(str(log), str(packed))
+    for data in (packed.read_bytes()[:-20], b"{}", b""):
+        packed.write_bytes(data)
+        done = rpms("audit", packed, "--env", NAME)
+        assert done.code == 2 and done.err.count("\n") == 1
+        assert f"cannot read the log {packed}: not a whole xz file" in done.err
 
 
 def test_what_cannot_be_audited_is_refused_in_a_line(rpms: Rpms, log: Path) -> None:
@@ -191,3 +222,12 @@ def test_rules_check_lists_what_no_rule_cites(rpms: Rpms, tmp_path: Path) -> Non
     policy = json.loads(done.out)["policy"]
     assert policy["uncited"] == [{"line": 4, "text": "Be polite."}] and policy["excused"] == []
     assert rpms("rules", "check", "--policy", file).err.endswith("name it with --env\n")
+
+
+def test_the_policy_that_comes_with_a_desk_needs_no_path(rpms: Rpms) -> None:
+    done = rpms("rules", "check", "--env", "airline", "--policy", "own")
+    assert done.code == 0 and done.out.splitlines()[-1].endswith(
+        "policy.md: 87 sentences, 42 cited by a rule, 45 not checkable, 0 not cited"
+    )
+    done = rpms("rules", "check", "--env", "alfworld", "--policy", "own")
+    assert done.code == 2 and "alfworld comes without a policy; name a file" in done.err

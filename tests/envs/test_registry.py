@@ -13,7 +13,7 @@ from rpms.envs import (
     get_environment,
     registry,
     scienceworld,
-    telecom,
+    tau2,
 )
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import in_process
@@ -92,7 +92,7 @@ def test_without_simulators_the_first_world_is_left_and_the_others_are_named(
 ) -> None:
     assert environment_names() == ["alfworld"]
     rpms = in_process(monkeypatch, capsys)
-    missing = [scienceworld.MISSING, telecom.MISSING]
+    missing = [scienceworld.MISSING, tau2.MISSING]
     listed = rpms("worlds").out.splitlines()
     assert listed[0] == "alfworld" and listed[-2:] == missing
     checked = rpms("rules", "check")
@@ -111,14 +111,14 @@ def test_a_world_answers_to_the_name_it_was_asked_by() -> None:
 
 def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
     """In a process of its own, since there is no way back."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "world.py").write_text("import this")
+    (tmp_path / "shelf").mkdir()
+    (tmp_path / "shelf" / "world.py").write_text("import this")
     program = (
         "import sys; from rpms.envs import *\n"
         "from rpms.vocabulary.imports import only_installed; only_installed();"
         "worlds = [get_environment(name).name for name in environment_names()];"
         "assert worlds == environment_names();"
-        "\nfor name in ('this:s', 'mine'):"
+        "\nfor name in ('this:s', 'shelf'):"
         "\n  try: get_environment(name)"
         "\n  except Exception as error: print(type(error).__name__, error, 'this' in sys.modules)"
     )
@@ -126,7 +126,8 @@ def test_a_server_takes_no_import_path_and_no_folder(tmp_path: Path) -> None:
         [sys.executable, "-c", program],
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
-    known = f"known: {', '.join(environment_names())} False"
-    names = ("this:s", "mine")
+    names = [*environment_names(), *registry.desk_names()]
+    known = f"known: {', '.join(names)} False"
+    names = ("this:s", "shelf")
     lines = [f"RpmsError unknown environment '{name}'; {known}" for name in names]
     assert done.stdout.splitlines() == lines

@@ -95,7 +95,7 @@ def test_a_call_that_a_guard_stopped_broke_nothing() -> None:
     assert found[1].reason == "stopped by the guard: it needs less."
     by_loop = "refund(order_id='O1') was not carried out: it gave the same answer 3 times."
     assert audited(*SEEN, reply(made), answer(1, by_loop))[1][3:] == (
-        "loop", "stopped by the guard: it gave the same answer 3 times.", True)  # fmt: skip
+        "loop", "stopped by the guard: it gave the same answer 3 times.", True, False)  # fmt: skip
     # Another tool's words, or words within an answer, stop nothing.
     for other in (f"get_{by_rule}", f"done; {by_rule}", f"verify{by_rule.removeprefix('refund')}"):
         assert audited(*SEEN, reply(made), answer(1, other))[1][2:4] == ("against", "P-LIMIT")

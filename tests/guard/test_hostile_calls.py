@@ -203,14 +203,14 @@ BILLED = [
 @cache
 def telecom_tools() -> list[BaseTool]:
     """Made once: they call whatever ticket is played."""
-    env = domain().get_environment(solo_mode=True)
+    env = domain("telecom").get_environment(solo_mode=True)
     return as_tools(env, lambda tool, given: PLAYED[0].call(tool, given))
 
 
 @cache
 def phone_tools() -> list[str]:
     """The tools of the phone that take no arguments."""
-    tools = domain().get_environment(solo_mode=True).get_user_tools()
+    tools = domain("telecom").get_environment(solo_mode=True).get_user_tools()
     return [tool.name for tool in tools if not tool.params.model_fields]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rpms.rules.predicates import StaticFacts, evaluate, may_hold, parse_predicate
-from rpms.rules.values import ABSENT, Tools
+from rpms.rules.scalars import ABSENT
+from rpms.rules.values import Tools
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, empty_belief
 
@@ -126,3 +127,9 @@ def test_in_words(text: str, needed: str, instead: str) -> None:
 def test_parentheses_have_to_match(text: str) -> None:
     with pytest.raises(ValueError, match="is not a predicate"):
         parse_predicate(text)
+
+
+def test_exact_sums_are_compared_with_the_numbers_of_an_answer() -> None:
+    assert truth("at_most(total(order.items.price), usd)", usd=0.3) is True
+    assert truth("equal(total(order.items.price), usd)", usd=0.3) is True
+    assert truth("at_least(usd, total(order.items.price))", usd=0.29) is False

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.tools import BaseTool
 
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Planted, Task
+from rpms.envs.tau2.domain import all_tasks, answer_of, as_tools, domain, set_up, tools_of
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
 from rpms.rules.loader import read_manual
@@ -26,6 +26,7 @@ from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
 from rpms.vocabulary.turn import Turn
 
 SPLITS = ("test", "train", "full")
+DOMAIN = "telecom"
 HAND_OVER = "transfer_to_human_agents"
 # Arguments that are not text; tau2 does not convert them.
 TYPES: Mapping[str, Callable[[str], Any]] = {
@@ -33,37 +34,9 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 }  # fmt: skip
 
 
-@cache
-def domain() -> Any:
-    """tau2's telecom domain, imported on first use because the import writes logs."""
-    from loguru import logger
-
-    logger.disable("tau2")
-    from tau2.domains.telecom import environment
-
-    return environment
-
-
-@cache
-def all_tasks() -> dict[str, Any]:
-    return {task.id: task for task in domain().get_tasks_full()}
-
-
 def demanded_tools(task: Any) -> set[str]:
     """The tools that tau2's reference solution calls."""
     return {action.name for action in task.evaluation_criteria.actions or []}
-
-
-def as_tools(env: Any, call: Callable[[str, dict[str, Any]], str]) -> list[BaseTool]:
-    """The tools of a telecom environment as LangChain tools."""
-    return [
-        StructuredTool.from_function(
-            lambda tool=tool.name, **arguments: call(tool, arguments),
-            name=tool.name, description=tool.short_desc or tool.name,
-            args_schema=tool.params.model_json_schema(),
-        )
-        for tool in (*env.get_tools(), *env.get_user_tools())
-    ]  # fmt: skip
 
 
 class TelecomGame(LiveGame):
@@ -71,10 +44,9 @@ class TelecomGame(LiveGame):
 
     def reset(self, task: Task) -> str:
         """Set up the account and the phone as the ticket describes them."""
-        self.task = all_tasks()[task["source"]]
-        self.env = domain().get_environment(solo_mode=True)
-        initial = self.task.initial_state
-        self.env.set_state(initial.initialization_data, initial.initialization_actions, [])
+        self.task = all_tasks(DOMAIN)[task["source"]]
+        self.env = domain(DOMAIN).get_environment(solo_mode=True)
+        set_up(self.env, self.task)
         self.called: set[str] = set()
         return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
 
@@ -89,12 +61,10 @@ class TelecomGame(LiveGame):
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         """Call one tool; a transfer to a human ends the ticket."""
-        from tau2.data_model.message import ToolCall
-
-        answer = self.env.get_response(ToolCall(id="", name=tool, arguments=arguments))
-        self.called |= {tool} if not answer.error else set()
+        answer, is_error = answer_of(self.env, tool, arguments)
+        self.called |= {tool} if not is_error else set()
         won = self.won()
-        return Outcome(answer.content, HAND_OVER in self.called or won, won, float(won))
+        return Outcome(answer, HAND_OVER in self.called or won, won, float(won))
 
     def tools(self) -> list[BaseTool]:
         """All tools of both sides, for a LangChain agent."""
@@ -157,31 +127,30 @@ class Telecom(Environment):
         """The tasks in tau2's order; ``full`` holds those of neither ``train`` nor ``test``."""
         if split not in SPLITS:
             raise RpmsError(f"unknown split '{split}'; {self.name} has {', '.join(SPLITS)}")
-        lists = domain().get_tasks_split()
+        lists = domain(DOMAIN).get_tasks_split()
         listed = {*lists["train"], *lists["test"]}
-        unlisted = [name for name in all_tasks() if name not in listed]
+        unlisted = [name for name in all_tasks(DOMAIN) if name not in listed]
         ids = unlisted if split == "full" else lists[split]
         return [
             Task(env=self.name, split=split, index=index, id=f"{self._solution(name)}/{name}",
-                 goal=all_tasks()[name].ticket, source=name)
+                 goal=all_tasks(DOMAIN)[name].ticket, source=name)
             for index, name in enumerate(ids[:count])
         ]  # fmt: skip
 
     def _solution(self, name: str) -> str:
         # Reports list tickets that a transfer solves as a group: an agent may transfer at once.
-        handed = HAND_OVER in demanded_tools(all_tasks()[name])
-        return "hand over" if handed else self.parse_goal(all_tasks()[name].ticket)["type"]
+        handed = HAND_OVER in demanded_tools(all_tasks(DOMAIN)[name])
+        return "hand over" if handed else self.parse_goal(all_tasks(DOMAIN)[name].ticket)["type"]
 
     def open_game(self) -> LiveGame:
         return TelecomGame()
 
     def tools(self) -> list[BaseTool]:
         """All tools of both sides; without a ticket their answers are empty."""
-        return as_tools(domain().get_environment(solo_mode=True), lambda tool, arguments: "")
+        return as_tools(domain(DOMAIN).get_environment(solo_mode=True), lambda tool, arguments: "")
 
     def command_verbs(self) -> list[str]:
-        env = domain().get_environment(solo_mode=True)
-        return [tool.name for tool in (*env.get_tools(), *env.get_user_tools())]
+        return [tool.name for tool in tools_of(domain(DOMAIN).get_environment(solo_mode=True))]
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """Read the issue and the customer's location from the ticket."""

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from rpms.envs import Task, get_environment
 from rpms.envs.base import Outcome
 from rpms.envs.manuals import load_manual
-from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame, all_tasks
+from rpms.envs.tau2.domain import all_tasks
+from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame
 from rpms.guard.policy import Veto, veto
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief
@@ -55,7 +56,7 @@ class Player:
 def gold(task: Task) -> list[str]:
     """The task's own actions, after what the policy has one look up before them."""
     actions = [IDENTIFY, LINE, BILLS, USAGE, "check_network_status"]
-    for action in all_tasks()[task["source"]].evaluation_criteria.actions:
+    for action in all_tasks("telecom")[task["source"]].evaluation_criteria.actions:
         if action.name == HAND_OVER:
             actions += ["reseat_sim_card"] * ("unseat_sim" in task["id"]) + ["check_sim_status"]
         arguments = (f"{name}={value}" for name, value in action.arguments.items())

@@ -11,7 +11,8 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from rpms.envs.telecom.adapter import TYPES, all_tasks
+from rpms.envs.tau2.domain import all_tasks
+from rpms.envs.telecom.adapter import TYPES
 from rpms.envs.telecom.belief import read_call
 from rpms.graph import build_graph, run_episode
 from rpms.guard import RulesGuard
@@ -81,7 +82,11 @@ def test_no_rule_names_a_customer_or_a_task() -> None:
     values = {value for _, arguments in calls for value in arguments.values()}
     ids = {value for value in values if value[0].isalpha() and value[1:].isdigit()}
     assert {"C1001", "L1002"} <= ids
-    broken = {part for name in all_tasks() for part in name.split("]")[1].split("[")[0].split("|")}
+    broken = {
+        part
+        for name in all_tasks("telecom")
+        for part in name.split("]")[1].split("[")[0].split("|")
+    }
     assert [word for word in {*ids, *broken, "John", "555"} if word in text] == []
 
 

