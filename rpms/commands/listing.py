@@ -72,7 +72,7 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     from rpms.commands.terminal_tables import print_stacked
     from rpms.envs import environment_names, get_environment
-    from rpms.envs.registry import missing_worlds
+    from rpms.envs.registry import desk_names, missing_worlds
 
     rows: list[dict[str, Any]] = [
         {
@@ -94,6 +94,8 @@ def worlds(context: typer.Context, as_json: JsonOption = False) -> None:
             "steps": str(row["max_steps"]),
         }
         print_stacked(open_console(highlight=False), row["name"], lines)
+    if desks := desk_names():
+        print_wrapped(f"desks, for the guard, the audit and the rule check: {', '.join(desks)}")
     for advice in dict.fromkeys(missing_worlds().values()):
         print_wrapped(advice)
 

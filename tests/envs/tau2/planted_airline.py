@@ -17,12 +17,11 @@ Data = dict[str, Any]
 
 
 class Planted(NamedTuple):
-    """A call, the rule that must refuse it, the user's words, and calls that were made before."""
+    """A call, the rule that must refuse it, and the user's words."""
 
     rule: str
     call: Call
     words: str
-    before: tuple[Call, ...] = ()
 
 
 class Airline:
@@ -351,3 +350,78 @@ def planted_cancellations(desk: Airline) -> Iterator[Planted]:
 def planted(data: Data) -> list[Planted]:
     desk = Airline(data)
     return [*planted_bookings(desk), *planted_changes(desk), *planted_cancellations(desk)]
+
+
+def legal(data: Data) -> Iterator[tuple[str, Call, str, tuple[Call, ...]]]:
+    """Calls that the policy allows: what, the call, the user's words, and calls before it."""
+    desk = Airline(data)
+    user = next(name for name in desk.users if desk.methods(name, "credit_card"))
+    five = [person(number) for number in range(5)]
+    yield "five passengers", book(desk, user, passengers=five), words(user), ()
+    gold = next(
+        name for name, u in desk.users.items()
+        if u["membership"] == "gold" and desk.methods(name, "credit_card")
+    )  # fmt: skip
+    free = book(desk, gold, total_baggages=3)
+    yield "free bags of a gold member", free, words(gold), ()
+    paid = book(desk, gold, total_baggages=4, nonfree_baggages=1)
+    yield "one bag more than free", paid, words(gold), ()
+
+    def mine(**fields: str) -> Data:
+        return desk.booking(
+            desk.open, lambda b: desk.has(b, "credit_card"),
+            lambda b: all(b[name] == value for name, value in fields.items()),
+        )  # fmt: skip
+
+    basic = mine(cabin="basic_economy")
+    card = desk.card(basic["user_id"])
+    upgrade = change(basic, card, cabin="economy")
+    yield "cabin of basic economy, same flights", upgrade, words(basic["user_id"]), ()
+    economy = mine(cabin="economy", flight_type="one_way")
+    first = economy["flights"][0]
+    dates = desk.flights[first["flight_number"]]["dates"].items()
+    day = next(d for d, at in dates if at["status"] == "available" and d != first["date"])
+    moved = [{"flight_number": first["flight_number"], "date": day}, *legs_of(economy)[1:]]
+    shift = change(economy, desk.card(economy["user_id"]), flights=moved)
+    yield "another day in economy", shift, words(economy["user_id"]), ()
+    regular = desk.booking(
+        desk.open, lambda b: desk.has(b, "credit_card") and b["cabin"] == "basic_economy",
+        lambda b: desk.users[b["user_id"]]["membership"] == "regular" and not b["total_baggages"],
+    )  # fmt: skip
+    bag = bags(regular, desk.card(regular["user_id"]), 1, 1)
+    yield "a bag that is paid", bag, words(regular["user_id"]), ()
+    pair = desk.booking(desk.open, lambda b: len(b["passengers"]) == 2)
+    people = [person(0), person(1)]
+    named = {"reservation_id": pair["reservation_id"], "passengers": people}
+    renamed = Call("update_reservation_passengers", named)
+    yield "other names, as many", renamed, words(pair["user_id"]), ()
+
+    def cancel(booking: Data) -> Call:
+        return Call("cancel_reservation", {"reservation_id": booking["reservation_id"]})
+
+    for what, test in (
+        ("business", lambda b: b["cabin"] == "business"),
+        ("insured", lambda b: b["cabin"] != "business" and b["insurance"] == "yes"),
+        ("booked today", lambda b: b["created_at"] > "2024-05-14T15:00:00"),
+    ):
+        booking = desk.booking(desk.open, test)
+        yield f"cancel: {what}", cancel(booking), words(booking["user_id"]), ()
+    grounded = desk.booking(
+        lambda b: {desk.status(leg) for leg in b["flights"]} <= {"cancelled", "available"},
+        lambda b: "cancelled" in {desk.status(leg) for leg in b["flights"]} and not b["status"],
+        lambda b: desk.users[b["user_id"]]["membership"] != "regular",
+    )
+    yield "cancel: by the airline", cancel(grounded), words(grounded["user_id"]), ()
+    amount = 100 * len(grounded["passengers"])
+    sent = Call("send_certificate", {"user_id": grounded["user_id"], "amount": amount})
+    yield "100 USD a passenger for a cancelled flight", sent, words(grounded["user_id"]), ()
+    late = desk.booking(
+        lambda b: "delayed" in {desk.status(leg) for leg in b["flights"]},
+        lambda b: {desk.status(leg) for leg in b["flights"]} <= {"delayed", "available", "on time"},
+        lambda b: desk.users[b["user_id"]]["membership"] != "regular" or b["insurance"] == "yes",
+        lambda b: b["cabin"] == "business" or b["insurance"] == "yes",
+    )
+    half = {"user_id": late["user_id"], "amount": 50 * len(late["passengers"])}
+    after = (cancel(late),)
+    sent = Call("send_certificate", half)
+    yield "50 USD a passenger, after the cancellation", sent, words(late["user_id"]), after

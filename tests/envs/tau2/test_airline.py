@@ -14,12 +14,13 @@ from rpms.envs.tau2.desk import ServiceDesk
 from rpms.guard import Call
 from rpms.guard.sources import compare_policy
 from rpms.rules.loader import read_manual
-from tests.envs.tau2.planted_airline import Planted, planted
+from tests.envs.tau2.planted_airline import Planted, legal, planted
 from tools.desk_gold import DeskConversation, play
 
 DESK = cast(ServiceDesk, get_environment("airline"))
 MANUAL = read_manual(DESK.rules)
-PLANTED = planted(DESK.open().database())
+DATA = DESK.open().database()
+PLANTED, LEGAL = planted(DATA), [*legal(DATA)]
 # The calls of tau2's reference solutions that break the policy's text by the facts of its database.
 GOLD_AGAINST_THE_POLICY = {
     ("2", 3): ("P-COMPENSATE-CHANGED", "50 USD for a delayed flight; the booking is not changed"),
@@ -47,6 +48,19 @@ def test_a_planted_violation_is_refused_with_its_rule(case: Planted) -> None:
     refusals = {each.rule: each for each in conversation.refusals(case.call)}
     assert case.rule in refusals
     assert not refusals[case.rule].uninformed, refusals[case.rule].reason
+
+
+@pytest.mark.parametrize("case", LEGAL, ids=lambda case: case[0].replace(" ", "-"))
+def test_a_legal_call_next_to_a_violation_passes(case: tuple[Any, ...]) -> None:
+    """A guard that refused everything would be safe, but useless."""
+    _, call, words, before = case
+    conversation = DeskConversation(DESK, words)
+    for earlier in before:
+        conversation.inform(earlier)
+        assert conversation.refusals(earlier) == []
+        conversation.run(earlier)
+    conversation.inform(call)
+    assert conversation.refusals(call) == []
 
 
 def test_the_tools_themselves_accept_more_than_half_of_the_planted_violations() -> None:
