@@ -19,7 +19,8 @@ from rpms.models.weights import adapters
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("", "-local", "-docs", "-telecom", "-dev")
 PINS = {kind: f"requirements{kind}.txt" for kind in KINDS}
-FILES = (*PINS.values(), "requirements-textworld.txt")
+BRIDGES = "requirements-bridges.txt"
+FILES = (*PINS.values(), BRIDGES, "requirements-textworld.txt")
 
 # Where a set-up has to work, as dependencies are marked for them.
 MACHINES = [
@@ -81,7 +82,7 @@ def test_each_part_is_installed_once_and_again_when_its_pins_change(clone: Clone
     assert clone.steps("setup") == []
     assert clone.steps("local") == LOCAL_STEPS
     assert clone.steps("local") == []
-    rest = [PINS[kind] for kind in ("-docs", "-telecom", "-dev")]
+    rest = [*(PINS[kind] for kind in ("-docs", "-telecom", "-dev")), BRIDGES]
     assert clone.steps("setup-dev") == rest
     assert clone.steps("setup-dev") == clone.steps("telecom") == []
     (clone.root / "requirements-docs.txt").touch()
@@ -138,6 +139,10 @@ def test_requirements_are_plain_pins(name: str) -> None:
     shape = re.compile(r"[a-z0-9-]+(\[[a-z]+\])?==[0-9][0-9a-z.]*")
     assert [pin for pin in read_pins(name) if not shape.fullmatch(pin)] == []
     assert "://" not in (ROOT / name).read_text()
+
+
+def test_bridges_change_no_version_of_the_others() -> None:
+    assert len(versions(*PINS.values(), BRIDGES)) > len(versions(*PINS.values()))
 
 
 def versions(*names: str) -> dict[str, str]:
