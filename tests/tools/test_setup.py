@@ -157,14 +157,15 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "scienceworld",
-        "telecom",
+        "analysis", "anthropic", "community", "dev", "docs", "langmem", "local", "ray",
+        "scienceworld", "telecom",
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
-        tuple(PINS.values()): [
+        (*PINS.values(), BRIDGES): [
             *extras["dev"],
             *extras["docs"],
+            *extras["langmem"],
             *extras["local"],
             *extras["ray"],
             *extras["telecom"],
