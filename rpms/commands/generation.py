@@ -42,18 +42,18 @@ YesOption = Annotated[
 @contextmanager
 def show_generation(scenes: NewScenes) -> Iterator[Callable[[], None]]:
     """Ask before many scenes, show a bar or a line meanwhile, then say where they lie."""
-    if scenes.count < SHOWN_FROM:
+    if scenes.number < SHOWN_FROM:
         yield lambda: None
         return
-    text = f"{scenes.count:,} new {scenes.noun}"
-    if scenes.count > MANY and not _approved:
+    text = f"{scenes.number:,} new {scenes.noun}"
+    if scenes.number > MANY and not _approved:
         _ask(text, scenes)
     console = open_console(file=sys.stderr, highlight=False)
     if console.is_terminal:
         from rich.progress import Progress
 
         with Progress(console=console, transient=True) as bar:
-            task = bar.add_task(f"generating {scenes.noun}", total=scenes.count)
+            task = bar.add_task(f"generating {scenes.noun}", total=scenes.number)
             yield lambda: bar.advance(task)
     else:
         print_wrapped(f"generating {text} in {scenes.folder}", file=sys.stderr)

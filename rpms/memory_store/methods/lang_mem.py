@@ -37,7 +37,7 @@ INSTRUCTIONS = (
 )
 
 
-class Episode(BaseModel):
+class EpisodicMemory(BaseModel):
     """An experience of the agent, in the fields of LangMem's guide to episodic memory."""
 
     observation: str = Field(description="The task and the situation: what happened.")
@@ -106,10 +106,10 @@ async def _extracted(record: EpisodeRecord, writer: Writer) -> list[str]:
         ]
     outcome = "reached its goal" if record["success"] else "did not reach its goal"
     manager = create_memory_manager(
-        writer.chat, schemas=[Episode], instructions=INSTRUCTIONS.format(outcome=outcome)
+        writer.chat, schemas=[EpisodicMemory], instructions=INSTRUCTIONS.format(outcome=outcome)
     )
     memories = await writer.run(lambda: manager.ainvoke({"messages": messages}))
-    found = [memory.content for memory in memories if isinstance(memory.content, Episode)]
+    found = [memory.content for memory in memories if isinstance(memory.content, EpisodicMemory)]
     return [tidy("\n".join(memory.model_dump().values())) for memory in found]
 
 

@@ -62,7 +62,7 @@ def calls(*episodes: dict[str, str]) -> Answer:
     """A reply of the model that calls LangMem's tool, once for each memory."""
     tools = [
         {"id": f"call_{number}", "type": "function",
-         "function": {"name": "Episode", "arguments": json.dumps(episode)}}
+         "function": {"name": "EpisodicMemory", "arguments": json.dumps(episode)}}
         for number, episode in enumerate(episodes)
     ]  # fmt: skip
     message = {"role": "assistant", "content": None, "tool_calls": tools}
@@ -81,7 +81,7 @@ async def test_with_a_model_langmem_extracts_the_memories(
     ask = writer(openai_server, "langmem")
     learned = await LANGMEM.learn([RECORDS[0], record(success=False)], ask)
     first, second = openai_server.requests
-    assert first["tools"][0]["function"]["name"] == "Episode"
+    assert first["tools"][0]["function"]["name"] == "EpisodicMemory"
     assert "heat mug 1 with microwave 1" in json.dumps(first["messages"])
     assert "did not reach its goal" in json.dumps(second["messages"])
     assert learned.unread == 1 and ask.replies == 2
