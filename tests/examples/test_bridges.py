@@ -138,9 +138,10 @@ def test_inspect_evaluates_a_condition(server: OpenAIServer, tmp_path: Path) -> 
 
 def test_verifiers_rewards_a_condition(server: OpenAIServer, tmp_path: Path) -> None:
     pytest.importorskip("verifiers")
-    changed = {"https://api.openai.com/v1": server.url, "D": "B", "6": "2"}
+    changed = {"https://api.openai.com/v1": server.url, "D": "B", "6": "2",
+               "runs/verifiers": str(tmp_path)}  # fmt: skip
     words = on_the_page("vf-eval", **changed)
-    run([*words, "--env.agent.harness.max-steps", "8", "--output-dir", str(tmp_path)])
+    run([*words, "--env.agent.harness.max-steps", "8"])
     (file,) = tmp_path.glob("*/traces.jsonl")
     traces = [trace for line in file.read_text("utf-8").splitlines()
               for trace in json.loads(line)["traces"]]  # fmt: skip
