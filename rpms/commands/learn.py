@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from rpms.commands.generation import YesOption
 from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
     ConcurrencyOption,
@@ -64,6 +65,7 @@ def learn(
     ] = "",
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
+    yes: YesOption = False,
     *,
     settings: RunContext,
 ) -> None:

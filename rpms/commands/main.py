@@ -17,6 +17,7 @@ from rpms.commands.audit import audit
 from rpms.commands.demo import demo
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
+from rpms.commands.generation import show_generation
 from rpms.commands.help_text import App
 from rpms.commands.learn import learn
 from rpms.commands.listing import models_app, plans, tasks, worlds_app
@@ -28,6 +29,7 @@ from rpms.commands.rules import rules_app
 from rpms.commands.run import run
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.generation import watching
 from rpms.vocabulary.output import print_error_place, print_safe, print_wrapped
 from rpms.vocabulary.safe_text import redact
 
@@ -105,7 +107,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # names may contain lone surrogates
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        with watching(show_generation):
+            code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a closed pipe is still handled below
     except (RpmsError, EnvironmentFault) as error:
         print_error_place(place_of(error.__cause__))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from rpms.commands.generation import YesOption
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     EnvOption,
@@ -55,6 +56,7 @@ def run(
             "guard.",
         ),
     ] = "D",
+    yes: YesOption = False,
     *,
     settings: RunContext,
     prompts: Annotated[bool, option(OUTPUT, "Also print every prompt.", "--prompts")] = False,

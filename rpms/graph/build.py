@@ -56,13 +56,14 @@ def make_builder(
     after: StageNodes | None = None,
     before: StageNodes | None = None,
     state_schema: type[EpisodeState] = EpisodeState,
+    output_schema: type[EpisodeOutput] = EpisodeOutput,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
     reply_cache: str = "",
 ) -> Builder:
     """Return the graph before it is compiled; the arguments are those of ``build_graph``."""
     require_chat_model(model)
-    graph = StageGraph(STAGES, state_schema, nodes, before, after)
+    graph = StageGraph(STAGES, state_schema, nodes, before, after, output_schema)
     _wire(graph, context, model, reply_cache)
     return graph.builder
 
@@ -163,6 +164,7 @@ def build_graph(
     after: StageNodes | None = None,
     before: StageNodes | None = None,
     state_schema: type[EpisodeState] = EpisodeState,
+    output_schema: type[EpisodeOutput] = EpisodeOutput,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
     reply_cache: str = "",
@@ -180,6 +182,7 @@ def build_graph(
         before: custom nodes to run before a stage; they are skipped when the stage is skipped.
         state_schema: a subclass of ``EpisodeState`` with extra keys, which become part of the
             graph's input and output.
+        output_schema: the keys that a run returns; a server streams updates of these keys only.
         context: default settings for runs that pass none, for example inside another graph.
         model: a chat model object; by default the graph opens the model that the settings name.
         reply_cache: file of model replies. A prompt that is in the file is answered from it, so a
@@ -188,7 +191,7 @@ def build_graph(
             ``interrupt_before``, ``interrupt_after``, ``name``.
     """
     builder = make_builder(
-        nodes, after=after, before=before, state_schema=state_schema, context=context, model=model,
-        reply_cache=reply_cache,
+        nodes, after=after, before=before, state_schema=state_schema, output_schema=output_schema,
+        context=context, model=model, reply_cache=reply_cache,
     )  # fmt: skip
     return builder.compile(**{"name": "rpms", **compile_options})

@@ -42,8 +42,9 @@ class StageGraph:
         nodes: StageNodes | None = None,
         before: StageNodes | None = None,
         after: StageNodes | None = None,
+        output_schema: type[EpisodeOutput] = EpisodeOutput,
     ) -> None:
-        self.stages, self.builder = stages, _empty_builder(state_schema)
+        self.stages, self.builder = stages, _empty_builder(state_schema, output_schema)
         self._replacements = _by_stage("nodes", nodes, stages)
         self._before = _by_stage("before", before, stages)
         self._after = _by_stage("after", after, stages)
@@ -93,12 +94,12 @@ class StageGraph:
         return name
 
 
-def _empty_builder(state_schema: type[EpisodeState]) -> Builder:
+def _empty_builder(state_schema: type[EpisodeState], output_schema: type[EpisodeOutput]) -> Builder:
     """Return a graph without nodes; the caller's extra state keys join its input and output."""
     hints = partial(get_type_hints, include_extras=True)
     if missing := sorted(STATE_KEYS - hints(state_schema).keys()):
         raise RpmsError(f"state_schema must extend rpms.EpisodeState; it lacks {missing[0]}")
-    schemas: list[Any] = [EpisodeInput, EpisodeOutput]
+    schemas: list[Any] = [EpisodeInput, output_schema]
     if extra := {key: kind for key, kind in hints(state_schema).items() if key not in STATE_KEYS}:
         schemas = [TypedDict(end.__name__, {**hints(end), **extra}, total=False) for end in schemas]  # type: ignore[operator]
     return Builder(state_schema, RunContext, input_schema=schemas[0], output_schema=schemas[1])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from langgraph_sdk.runtime import ServerRuntime
 
 from rpms.graph.build import RpmsGraph, build_graph
+from rpms.nodes.state import ServerOutput
 from rpms.vocabulary.context import RunContext, refuse_unknown
 from rpms.vocabulary.imports import only_installed
 
-_graph = build_graph()
+_graph = build_graph(output_schema=ServerOutput)
 
 
 def graph(runtime: ServerRuntime[RunContext]) -> RpmsGraph:

@@ -127,7 +127,28 @@ class EpisodeOutput(TypedDict, total=False):
     history: History
 
 
-class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
+class ServerOutput(EpisodeOutput, total=False):
+    """The output of the graph on a server, which streams only updates of output keys.
+
+    Attributes:
+        belief: b_t.
+        sub_goal: the step of the goal that the agent works on.
+        rules: R_active, while rules are on.
+        recalls: the memory candidates with their outcomes, while memory is on.
+        thought: the reasoning in the model's reply.
+        action: a_t, the action to execute: the reply's, until the guard, a node or a person
+            chooses another. Empty if the reply had none.
+    """
+
+    belief: Belief
+    sub_goal: SubGoal
+    rules: ActiveRules
+    recalls: list[Recall]
+    thought: str
+    action: str
+
+
+class EpisodeState(EpisodeInput, ServerOutput, total=False):
     """Everything the stages read and write.
 
     Attributes:
@@ -139,19 +160,12 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
         observation: o_t.
         simulator_state: the simulator's state, if it is plain data; the agent never sees it.
         commands: the actions the environment would accept, with ``action_list``; else empty.
-        belief: b_t.
-        sub_goal: the step of the goal that the agent works on.
-        rules: R_active, while rules are on.
-        recalls: the memory candidates with their outcomes, while memory is on.
         truncated: the number of candidates that ``recalls`` leaves out, by outcome.
         prompt: p_t, exactly as sent, as LangChain's messages. Our stages return them as plain
             data, so that ``stream_mode="messages"`` streams the replies and not the prompts.
         knowledge_tokens: estimated tokens of the knowledge blocks in this prompt.
         dropped_turns: earlier turns left out of this prompt to fit the model's context.
         reply: the model's reply.
-        thought: the reasoning in that reply.
-        action: a_t, the action to execute: the reply's, until the guard, a node or a person
-            chooses another. Empty if the reply had none.
         usage: the tokens of that reply.
         ineffective: actions executed since the belief last changed.
         played_in: the actions the guard let through, by the fingerprint of the belief.
@@ -166,17 +180,11 @@ class EpisodeState(EpisodeInput, EpisodeOutput, total=False):
     observation: str
     simulator_state: dict[str, Any] | None
     commands: list[str]
-    belief: Belief
-    sub_goal: SubGoal
-    rules: ActiveRules
-    recalls: list[Recall]
     truncated: dict[str, int]
     prompt: Annotated[list[AnyMessage], as_messages]
     knowledge_tokens: int
     dropped_turns: int
     reply: str
-    thought: str
-    action: str
     usage: Usage
     ineffective: list[str]
     played_in: dict[str, list[str]]

@@ -19,8 +19,8 @@ import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
-from rpms.graph import STAGES, run_episode
-from rpms.nodes.state import EpisodeInput, EpisodeOutput
+from rpms.graph import STAGES, build_graph, run_episode
+from rpms.nodes.state import EpisodeInput, ServerOutput
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
 
@@ -102,7 +102,7 @@ def test_graph_and_schemas_can_be_read(server: Server) -> None:
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
     entry, form = (schemas[f"{name}_schema"]["properties"] for name in ("input", "context"))
     assert set(entry) == set(EpisodeInput.__annotations__)
-    assert set(schemas["output_schema"]["properties"]) == set(EpisodeOutput.__annotations__)
+    assert set(schemas["output_schema"]["properties"]) == set(ServerOutput.__annotations__)
     assert {"belief", "recalls", "prompt"} <= set(schemas["state_schema"]["properties"])
     for name, field in form.items():
         assert field["title"] and field["description"], name
@@ -154,9 +154,31 @@ def test_the_recipe_runs_as_it_is_written(
     page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```py\n(.*?)^```", page, re.S | re.M)
     exec(code.replace("http://127.0.0.1:2024", server.url), {})
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "updates ['reset_env']"
-    assert lines.count("updates ['env_step']") == 2
+    (output,) = re.findall(r"^```text\n(.*?)^```", page, re.S | re.M)
+    assert capsys.readouterr().out == output
+
+
+@pytest.mark.engine
+async def test_updates_have_belief_rules_and_memories_as_without_a_server(server: Server) -> None:
+    client, context = get_client(url=server.url), RunContext(max_steps=2)
+    there = [
+        (stage, update)
+        async for part in client.runs.stream(
+            None, "rpms", input=TASK, context=context.plain, stream_mode="updates"
+        )
+        if part.event == "updates"
+        for stage, update in part.data.items()
+    ]
+    stream = build_graph().stream(TASK, context=context, stream_mode="updates")
+    here = [(stage, update) for part in stream for stage, update in part.items()]
+    keys = {"belief", "sub_goal", "rules", "recalls", "thought", "action"}
+
+    def knowledge(updates: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+        return [(stage, {key: update[key] for key in keys & (update or {}).keys()})
+                for stage, update in updates if stage != "reset_env"]  # fmt: skip
+
+    assert knowledge(there) == knowledge(here)
+    assert {stage for stage, update in knowledge(there) if not update} == {"prompt_build"}
 
 
 @pytest.mark.engine
@@ -214,7 +236,7 @@ async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) ->
             thread, "rpms", input=TASK, context=begun, interrupt_after=["env_step"]
         )
         result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
-        assert set(result) == set(EpisodeOutput.__annotations__)
+        assert set(result) == set(ServerOutput.__annotations__)
         assert (result["condition"], result["steps"]) == ("A", 4)
         state: Any = await client.threads.get_state(thread)
         assert state["values"]["settings"] == RunContext(**begun).plain

@@ -19,7 +19,8 @@ from rpms.models.weights import adapters
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("", "-local", "-docs", "-telecom", "-dev")
 PINS = {kind: f"requirements{kind}.txt" for kind in KINDS}
-FILES = (*PINS.values(), "requirements-textworld.txt")
+BRIDGES = "requirements-bridges.txt"
+FILES = (*PINS.values(), BRIDGES, "requirements-textworld.txt")
 
 # Where a set-up has to work, as dependencies are marked for them.
 MACHINES = [
@@ -81,9 +82,9 @@ def test_each_part_is_installed_once_and_again_when_its_pins_change(clone: Clone
     assert clone.steps("setup") == []
     assert clone.steps("local") == LOCAL_STEPS
     assert clone.steps("local") == []
-    rest = [PINS[kind] for kind in ("-docs", "-telecom", "-dev")]
+    rest = [*(PINS[kind] for kind in ("-docs", "-telecom", "-dev")), BRIDGES]
     assert clone.steps("setup-dev") == rest
-    assert clone.steps("setup-dev") == clone.steps("telecom") == []
+    assert clone.steps("setup-dev") == clone.steps("telecom") == clone.steps("bridges") == []
     (clone.root / "requirements-docs.txt").touch()
     assert clone.steps("setup-dev") == ["requirements-docs.txt"]
 
@@ -140,6 +141,10 @@ def test_requirements_are_plain_pins(name: str) -> None:
     assert "://" not in (ROOT / name).read_text()
 
 
+def test_bridges_change_no_version_of_the_others() -> None:
+    assert len(versions(*PINS.values(), BRIDGES)) > len(versions(*PINS.values()))
+
+
 def versions(*names: str) -> dict[str, str]:
     """The pinned version of each package, by requirements file."""
     pins = [Requirement(pin) for name in names for pin in read_pins(name)]
@@ -152,14 +157,15 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "community", "dev", "docs", "local", "ray", "scienceworld",
-        "telecom",
+        "analysis", "anthropic", "community", "dev", "docs", "langmem", "local", "ray",
+        "scienceworld", "telecom",
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
-        tuple(PINS.values()): [
+        (*PINS.values(), BRIDGES): [
             *extras["dev"],
             *extras["docs"],
+            *extras["langmem"],
             *extras["local"],
             *extras["ray"],
             *extras["telecom"],

@@ -28,6 +28,7 @@ from rpms.vocabulary.files import (
     read_bytes,
     write_whole,
 )
+from rpms.vocabulary.generation import NewScenes, watched
 
 Split = Literal["generated_seen", "generated_unseen"]
 GENERATED: tuple[Split, ...] = ("generated_seen", "generated_unseen")
@@ -114,7 +115,13 @@ def ensure_games(
     like ``$ALFWORLD_DATA``.
     """
     folder = root if root is not None else games_root(dialect)
-    return [write_game(sample_home(split, index, dialect), folder) for index in range(count)]
+    games = folder / "json_2.1.1" / split
+    present = sum(1 for _ in games.glob("*/*/game.tw-pddl"))
+    scenes = NewScenes(count - present, f"homes of {split}", games)
+    return [
+        write_game(sample_home(split, index, dialect), folder)
+        for index in watched(range(count), scenes)
+    ]
 
 
 def write_game(game: GeneratedGame, root: Path) -> Path:

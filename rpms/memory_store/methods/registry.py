@@ -12,6 +12,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.clin import Clin
 from rpms.memory_store.methods.expel import ExpeL
+from rpms.memory_store.methods.lang_mem import LangMem
 from rpms.memory_store.methods.method import MemoryMethod
 from rpms.memory_store.methods.reasoning_bank import ReasoningBank
 from rpms.memory_store.methods.reflexion import Reflexion
@@ -26,7 +27,16 @@ from rpms.vocabulary.turn import EpisodeRecord, Message
 
 METHODS: dict[str, type[MemoryMethod]] = {
     method.name: method
-    for method in (RpmsMemory, Trajectories, Reflexion, ExpeL, Clin, Workflows, ReasoningBank)
+    for method in (
+        RpmsMemory,
+        Trajectories,
+        Reflexion,
+        ExpeL,
+        Clin,
+        Workflows,
+        ReasoningBank,
+        LangMem,
+    )
 }
 ATTRIBUTES = {
     "name": str, "cumulative": bool, "learns": bool, "needs_file": bool, "needs_model": bool

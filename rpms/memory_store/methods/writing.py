@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
@@ -19,6 +20,7 @@ from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Message
 
+T = TypeVar("T")
 PROMPTS = Path(__file__).parent / "prompts"
 WRITTEN_TOKENS = 1024
 """Tokens for a text; the environment's reply length is made for one action."""
@@ -56,11 +58,7 @@ class Writer:
     async def __call__(self, messages: list[Message]) -> str:
         """Return one reply; errors are retried like those of the agent's calls."""
         prompt: Any = messages  # LangChain takes them as plain data
-        try:
-            message = await retried(lambda: self.chat.ainvoke(prompt), self._call_s)
-        except Exception as error:  # every client raises its own kinds
-            raise ModelFault(fault_line(error)) from error
-        self.replies += 1
+        message = await self.run(lambda: self.chat.ainvoke(prompt))
         reply = normalize_reply(message, self._tokens)
         if not reply.response_metadata.get(REPLAYED):
             usage: Any = reply.usage_metadata or {}
@@ -68,6 +66,15 @@ class Writer:
             self.spent["prompt_tokens"] += usage.get("input_tokens", 0)
             self.spent["output_tokens"] += usage.get("output_tokens", 0)
         return reply.text
+
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Run a call of ``chat``, such as a library's chain on it; errors are retried."""
+        try:
+            result = await retried(call, self._call_s)
+        except Exception as error:  # every client raises its own kinds
+            raise ModelFault(fault_line(error)) from error
+        self.replies += 1
+        return result
 
 
 def writing_prompt(template: str, **values: object) -> list[Message]:

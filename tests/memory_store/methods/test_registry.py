@@ -52,7 +52,8 @@ HERE = "tests.memory_store.methods.test_registry:Slogan"
 
 def test_who_carries_and_who_is_frozen() -> None:
     assert list(METHODS) == [
-        "rpms", "trajectories", "reflexion", "expel", "clin", "awm", "reasoningbank"
+        "rpms", "trajectories", "reflexion", "expel", "clin", "awm", "reasoningbank",
+        "langmem",
     ]  # fmt: skip
     assert [name for name, method in METHODS.items() if method.cumulative] == [
         "rpms", "reflexion", "clin"
