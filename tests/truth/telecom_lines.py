@@ -35,7 +35,7 @@ def facts(moment: Moment) -> dict[str, list[str]]:
 
 
 def _facts(moment: Moment) -> dict[str, list[str]]:
-    ticket = all_tasks()[moment.state["spec"]["source"]].ticket
+    ticket = all_tasks("telecom")[moment.state["spec"]["source"]].ticket
     place = "abroad" if "location: abroad" in ticket else "at home"
     allowed = "payment allowed" if "permission to pay" in ticket else "payment not allowed"
     return {**moment.game.facts(), "ticket": [place, allowed]}

@@ -94,7 +94,7 @@ def telecom_faults(
 
 def tickets() -> list[Task]:
     """Training tickets of every type that together take every tool which tau2 demands of any."""
-    tools = {task["id"]: demanded_tools(all_tasks()[task["source"]])
+    tools = {task["id"]: demanded_tools(all_tasks("telecom")[task["source"]])
              for task in get_environment("telecom").tasks("train")}  # fmt: skip
     chosen = one_of_each_type("telecom", "train", 74)
     for task in get_environment("telecom").tasks("train"):
