@@ -26,9 +26,9 @@ GOALS = (
 RECORDS = [record(goal, task=goal) for goal in GOALS]
 
 
-@pytest.fixture(autouse=True)
-def package() -> None:
-    pytest.importorskip("langmem", reason="LangMem is not installed (make bridges)")
+needs_package = pytest.mark.skipif(
+    not util.find_spec("langmem"), reason="LangMem is not installed (make bridges)"
+)
 
 
 async def kept(folder: Path) -> str:
@@ -48,6 +48,7 @@ def test_similar_words_are_near() -> None:
     assert embed([""]) == [[0.0] * len(embed(["x"])[0])]
 
 
+@needs_package
 async def test_without_a_model_won_episodes_are_kept_and_found_by_task(tmp_path: Path) -> None:
     file = await kept(tmp_path)
     for goal in GOALS:
@@ -72,6 +73,7 @@ def calls(*episodes: dict[str, str]) -> Answer:
     return Answer(raw=json.dumps(body).encode())
 
 
+@needs_package
 async def test_with_a_model_langmem_extracts_the_memories(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
@@ -92,6 +94,7 @@ async def test_with_a_model_langmem_extracts_the_memories(
     assert [recall["advice"]["actions"] for recall in recalls] == [[episode["action"]]] * 2
 
 
+@needs_package
 async def test_the_controls_apply(tmp_path: Path) -> None:
     file = await kept(tmp_path)
 
@@ -110,6 +113,7 @@ async def test_the_controls_apply(tmp_path: Path) -> None:
         found("corrupted")
 
 
+@needs_package
 @pytest.mark.engine
 def test_rules_and_state_judge_its_memories_in_an_episode(tmp_path: Path) -> None:
     """The advice of one memory can never work; rules first, it is printed with a warning."""
