@@ -120,8 +120,8 @@ class DeskConversation:
         if not blanks:
             yield look_up
             return
-        rows = self.desk.rows({*_texts(call.arguments)})
-        for row in (*rows, *self.desk.rows({*_texts(rows)})):
+        rows = self.desk.rows(dict.fromkeys(_texts(call.arguments)))
+        for row in (*rows, *self.desk.rows(dict.fromkeys(_texts(rows)))):
             if {*blanks} <= {*row}:
                 values = {name: row[name] for name in blanks}
                 yield Call(look_up.tool, {**look_up.arguments, **values})
