@@ -277,7 +277,8 @@ def _invalid_uses(
         if name in OF_FIELDS and not parse_term(arguments[0]).path:
             yield f"'{predicate}' should name a field, such as '{name}(order.status, cancelled)'"
         return
-    if not all(
+    in_composed = ARGUMENT in bound  # its parts may speak of things that no call names
+    if not in_composed and not all(
         argument in {*env.things, *bound} or rule.speaks_of(argument)
         for argument in arguments[: 1 if name in _ONE_THING else arity]
     ):

@@ -103,7 +103,7 @@ def test_the_outcome_of_every_memory_is_printed_on_request(rpms: Rpms, tmp_path:
         (
             "none",
             "go to fridge 1",
-        ): "arbitration by O-ACT-001: 'go to fridge 1' is what find_object",
+        ): "arbitration by O-ACT-001: the sub-goal find_object needs 'go to fridge 1'",
         ("none", "open fridge 1"): "shown",
         # Once it stands at another place of that kind, nobody knows whether both are at one spot.
         ("none", "open cabinet 1"): "warned by O-ACT-002: check first that you are at cabinet 1; ",
