@@ -26,7 +26,7 @@ LONG = 1_000_000
 
 
 class Conversation(NamedTuple):
-    """One conversation of a log: its name, its file and line, and its data."""
+    """One conversation of a log: its name, its file and line, and its data or why it has none."""
 
     name: str | int
     where: str
@@ -68,8 +68,10 @@ def audit(
     A call is fine, against a rule, or uninformed: the agent had seen no evidence that the rule was
     kept, and none that it was broken. A call that a guard stopped is fine.
 
-    The exit status is 1 if a call is against a rule, 2 if the log cannot be read, and 0 otherwise.
-    The audit needs neither a model nor a running environment.
+    A line that cannot be read is named, and the others are checked.
+
+    The exit status is 2 if a line or the log cannot be read, 1 if a call is against a rule, and 0
+    otherwise. The audit needs neither a model nor a running environment.
     """
     from rpms.envs import get_environment
     from rpms.envs.registry import missing_worlds
@@ -85,39 +87,50 @@ def audit(
     counts = CallCounts()
     with _progress(log) as progress:
         for conversation in _conversations(log, progress):
-            messages = read_messages(conversation.data, conversation.where)
-            counts.conversations += 1
             try:
+                if isinstance(conversation.data, RpmsError):
+                    raise conversation.data
+                messages = read_messages(conversation.data, conversation.where)
+                counts.conversations += 1
                 for found in audit_conversation(tracker, messages, unknown, defaults):
                     counts.add(found)
                     if as_json:
-                        line = {
-                            "conversation": conversation.name, "call": found.number,
-                            "tool": found.call.tool, "verdict": found.verdict,
-                            "rule": found.rule, "reason": found.reason,
-                            "rejected": found.rejected, "where": conversation.where,
-                        }  # fmt: skip
-                        print_safe(json.dumps(line, ensure_ascii=False))
+                        print_safe(json.dumps(_as_data(conversation, found), ensure_ascii=False))
                     elif everything or found.verdict != "fine":
-                        verdict = "stopped" if found.stopped else found.verdict
-                        reason = f" [{found.rule}]: {found.reason}" if found.rule else ""
-                        place = f"conversation {conversation.name}, call {found.number}"
-                        rejected = " (the tool rejected it)" if found.rejected else ""
-                        text = f"{place}: {found.call}: {verdict}{reason}{rejected}"
-                        print_wrapped(f"{conversation.where}: {text}")
+                        print_wrapped(_as_text(conversation, found))
             except RpmsError as error:
-                raise RpmsError(f"{conversation.where}: {error}") from error
+                place = "" if str(error).startswith(conversation.where) else conversation.where
+                counts.unreadable += 1
+                print_wrapped(f"rpms: {place}{': ' * bool(place)}{error}", file=sys.stderr)
     if not as_json:
         counts.print()
+    if counts.unreadable:
+        raise typer.Exit(2)
     if counts.verdicts["against"] or (strict and counts.verdicts["uninformed"]):
         raise typer.Exit(1)
+
+
+def _as_data(conversation: Conversation, found: AuditedCall) -> dict[str, Any]:
+    return {
+        "conversation": conversation.name, "call": found.number, "tool": found.call.tool,
+        "verdict": found.verdict, "rule": found.rule, "reason": found.reason,
+        "rejected": found.rejected, "where": conversation.where,
+    }  # fmt: skip
+
+
+def _as_text(conversation: Conversation, found: AuditedCall) -> str:
+    verdict = "stopped" if found.stopped else found.verdict
+    reason = f" [{found.rule}]: {found.reason}" if found.rule else ""
+    rejected = " (the tool rejected it)" if found.rejected else ""
+    place = f"{conversation.where}: conversation {conversation.name}, call {found.number}"
+    return f"{place}: {found.call}: {verdict}{reason}{rejected}"
 
 
 class CallCounts:
     """Counts the verdicts, in all and by rule."""
 
     def __init__(self) -> None:
-        self.conversations = self.rejected = 0
+        self.conversations = self.rejected = self.unreadable = 0
         self.verdicts: Counter[str] = Counter()
         self.rules: dict[str, Counter[str]] = {}
 
@@ -148,11 +161,12 @@ class CallCounts:
         totals = ", ".join(f"{self.verdicts[name]:,} {words}" for name, words in parts.items())
         rejected = f"; the tools rejected {self.rejected:,}" if self.rejected else ""
         conversations = quantity(self.conversations, "conversation")
-        print_wrapped(f"{conversations}, {calls}: {totals}{rejected}")
+        unreadable = f"; unreadable: {quantity(self.unreadable, 'line')}" if self.unreadable else ""
+        print_wrapped(f"{conversations}, {calls}: {totals}{rejected}{unreadable}")
 
 
 def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
-    from rpms.vocabulary.files import is_folder, open_file, parse_json
+    from rpms.vocabulary.files import is_folder, open_file
 
     if is_folder(log):
         yield from _recorded(log, progress)
@@ -163,10 +177,21 @@ def _conversations(log: Path, progress: Progress) -> Iterator[Conversation]:
         for number, line in enumerate(_unpacked(stream, log) if packed else stream, start=1):
             if line.strip():
                 where = f"{log}:{number}"
-                data = parse_json(line, where)
+                data = _parse(line, where)
                 name = data.get("id") if isinstance(data, dict) else None
                 yield Conversation(name if isinstance(name, str | int) else number, where, data)
             progress.advance(bar, len(line))
+
+
+def _parse(line: bytes, where: str) -> Any:
+    """The data of a line; the error if it is not JSON, so that other lines can be read."""
+    from rpms.vocabulary.errors import RpmsError
+    from rpms.vocabulary.files import parse_json
+
+    try:
+        return parse_json(line.strip(), where)
+    except RpmsError as error:
+        return error
 
 
 def _unpacked(stream: BinaryIO, log: Path) -> Iterator[bytes]:

@@ -144,6 +144,7 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
     return {
         "file": file,
         "sentences": len(cited.sentences),
+        "cited": [{**each._asdict(), "rules": rules} for each, rules in cited.cited],
         "uncited": [sentence._asdict() for sentence in cited.uncited],
         "excused": [{**each._asdict(), "reason": reason} for each, reason in cited.excused],
         "strange": [{"rule": rule, "source": source} for rule, source in cited.strange],
@@ -151,16 +152,17 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
 
 
 def _print_citations(file: str, cited: Citations) -> None:
+    for sentence, rules in cited.cited:
+        print_wrapped(f"{file}:{sentence.line}: {', '.join(rules)}: {sentence.text}")
     for sentence in cited.uncited:
         print_wrapped(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
     for sentence, reason in cited.excused:
         print_wrapped(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
     for rule, source in cited.strange:
         print_wrapped(f"{rule}: not in {file}: {source}")
-    done = len(cited.sentences) - len(cited.uncited) - len(cited.excused)
     print_wrapped(
-        f"{file}: {quantity(len(cited.sentences), 'sentence')}, {done:,} cited by a rule, "
-        f"{len(cited.excused):,} not checkable, {len(cited.uncited):,} not cited"
+        f"{file}: {quantity(len(cited.sentences), 'sentence')}, {len(cited.cited):,} cited by a "
+        f"rule, {len(cited.excused):,} not checkable, {len(cited.uncited):,} not cited"
     )
 
 

@@ -80,17 +80,18 @@ def audit_conversation(
             call = Call(requested["name"], requested["args"])
             if decision.get("call"):  # a person may have changed it
                 call = Call(**decision["call"])
+            rejected = answer is not None and (
+                answer.status == "error" or tracker.world.failed(answer.text)
+            )
             full_call = Call(call.tool, {**defaults.get(call.tool, {}), **call.arguments})
             if position in reply.response_metadata.get(UNREADABLE, ()):
-                yield AuditedCall(number, call, "against", UNREADABLE, "they are no JSON object")
+                reason = "they are no JSON object"
+                yield AuditedCall(number, call, "against", UNREADABLE, reason, rejected=rejected)
             elif decision.get("ran") is False:
                 reason = f"stopped by the guard: {decision['reason']}"
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
                 finding = _judge(tracker, conversation, full_call, running, unknown, bool(decision))
-                rejected = answer is not None and (
-                    answer.status == "error" or tracker.world.failed(answer.text)
-                )
                 yield AuditedCall(number, call, *finding, rejected=rejected)
                 running.append(full_call)
             number += 1

@@ -41,12 +41,14 @@ class Citations(NamedTuple):
 
     Attributes:
         sentences: all sentences of the policy.
+        cited: those that rules cite, each with the ids of the rules.
         uncited: those that no rule cites.
         excused: those that the manual lists as not checkable, each with the reason.
         strange: sources of rules that are not in the policy, each with the rule's id.
     """
 
     sentences: list[Sentence]
+    cited: list[tuple[Sentence, list[str]]]
     uncited: list[Sentence]
     excused: list[tuple[Sentence, str]]
     strange: list[tuple[str, str]]
@@ -57,13 +59,15 @@ def compare_policy(manual: Manual, policy: str) -> Citations:
     text, sentences = f" {_plain(policy)} ", split_sentences(policy)
     headings = {_plain(title) for title in _headings(policy)}
     sources = dict(_sources(manual))
-    quotations = [q for source in sources.values() for q in _quotations(source)]
-    quotations = [quotation for quotation in quotations if quotation not in headings]
+    quotations = {rule: [q for q in _quotations(source) if q not in headings]
+                  for rule, source in sources.items()}  # fmt: skip
     reasons = {_plain(words): reason for words, reason in manual.environment.not_checkable.items()}
+    cited: list[tuple[Sentence, list[str]]] = []
     uncited: list[Sentence] = []
     excused: list[tuple[Sentence, str]] = []
     for sentence in sentences:
-        if _is_cited(sentence, quotations):
+        if rules := [rule for rule, quoted in quotations.items() if _is_cited(sentence, quoted)]:
+            cited.append((sentence, rules))
             continue
         reason = next((why for words, why in reasons.items() if _is_cited(sentence, [words])), "")
         if reason:
@@ -81,7 +85,7 @@ def compare_policy(manual: Manual, policy: str) -> Citations:
         for words in manual.environment.not_checkable
         if not any(_is_cited(sentence, [_plain(words)]) for sentence in sentences)
     ]
-    return Citations(sentences, uncited, excused, strange)
+    return Citations(sentences, cited, uncited, excused, strange)
 
 
 def _sources(manual: Manual) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ Prompts, vetoes and refusals print these texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rpms.rules.comparisons import WORDS
 from rpms.rules.predicates import (
@@ -237,7 +237,17 @@ def _choices_instead(
             parts += [contrary(part, belief, facts, inner) for part in choice]
     if UNSHOWN in parts:
         return UNSHOWN
-    return " and ".join(dict.fromkeys(parts)) if all(parts) else ""
+    return _joined(parts) if all(parts) else ""
+
+
+# A clause about a value that no answer has shown; others may have an "and" of their own.
+_AROUND_UNSHOWN = re.compile(r" and (?=no answer has shown )|(?<= yet) and ")
+
+
+def _joined(parts: Iterable[str]) -> str:
+    """Join clauses, each missing value once."""
+    clauses = (clause for part in parts for clause in _AROUND_UNSHOWN.split(part))
+    return " and ".join(dict.fromkeys(filter(None, clauses)))
 
 
 def _items_instead(
@@ -256,7 +266,7 @@ def _items_instead(
             if evaluate(condition, belief, facts, inner) is not True:
                 parts.append(contrary(condition, belief, facts, inner))
                 break
-    return " and ".join(dict.fromkeys(filter(None, parts)))
+    return _joined(parts)
 
 
 def _fact_instead(belief: Belief, facts: StaticFacts, thing: str, state: str) -> str:

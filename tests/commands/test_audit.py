@@ -97,16 +97,20 @@ def test_the_exit_status_says_whether_something_was_broken(rpms: Rpms, tmp_path:
 )
 def test_a_broken_line_is_named(rpms: Rpms, tmp_path: Path, line: str, words: str) -> None:
     file = tmp_path / "log.jsonl"
-    file.write_text(f"{conversation(LOOK, PAY)}\n{line}\n", encoding="utf-8")
+    lines = (conversation(LOOK, PAY), line, conversation(LOOK, MUCH))
+    file.write_text("\n".join(lines), encoding="utf-8")
     done = rpms("audit", file, "--env", NAME)
     assert done.code == 2 and words in done.err and done.err.count("\n") == 1
+    assert f"{file}:3: conversation 3, call 1: refund" in done.out, "the others are checked"
+    assert done.out.splitlines()[-1].endswith("; unreadable: 1 line")
 
 
 def test_a_tool_that_nobody_knows_and_an_answer_that_is_an_error_are_named_with_their_line(
     rpms: Rpms, tmp_path: Path
 ) -> None:
     """Also arguments that are no JSON; nothing passes in silence."""
-    unreadable = conversation(PAY).replace(json.dumps(json.dumps(PAY[1])), '"{order_id: O1"')
+    refused = (*PAY[:2], "Error: the arguments cannot be read")
+    unreadable = conversation(refused).replace(json.dumps(json.dumps(PAY[1])), '"{order_id: O1"')
     failed = (*MUCH[:2], "Error: the order has no such amount")
     lines = [conversation(("wave", {}, "")), unreadable, conversation(LOOK, failed)]
     file = tmp_path / "log.jsonl"
@@ -116,8 +120,9 @@ def test_a_tool_that_nobody_knows_and_an_answer_that_is_an_error_are_named_with_
     wave, pay, much = done.out.splitlines()[:3]
     assert wave.startswith(f"{file}:1: ") and "[unknown tool]" in wave
     assert pay.startswith(f"{file}:2: ") and "[unreadable arguments]" in pay
+    assert pay.endswith(" (the tool rejected it)")
     assert much.startswith(f"{file}:3: ") and much.endswith(" (the tool rejected it)")
-    assert done.out.splitlines()[-1].endswith("; the tools rejected 1")
+    assert done.out.splitlines()[-1].endswith("; the tools rejected 2")
 
 
 def test_a_packed_log_reads_like_any_other(rpms: Rpms, log: Path) -> None:

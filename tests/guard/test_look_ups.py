@@ -27,15 +27,19 @@ actions:
   - {id: T-STATUS, name: get_status, arguments: {flight: number, day: day}, effects: ["becomes(record(number, day).status, answer)"]}
   - {id: T-CANCEL, name: cancel, arguments: {booking_id: booking}, effects: [changed(booking.price)]}
   - {id: T-GIVE, name: give, arguments: {user_id: user}}
+  - {id: T-GREET, name: greet, arguments: {user_id: user}}
   - {id: T-MOVE, name: move, arguments: {booking_id: booking, flight: flight, day: day}}
 predicates:
   grounded: [["one_of(record(thing.flight, thing.day).status, waiting, cancelled)"]]
+  moved: [["any(thing.legs, equal(item.flight, F2))"], ["at_least(count(move(booking=thing)), 1)"]]
+  free: [["any(thing.legs, equal(item.flight, F1))"], [moved(thing)]]
 policy:
   - {id: P-GROUND, action: cancel, needs: [grounded(booking.legs)]}
   - {id: P-OWNER, action: cancel, needs: ["equal(record(booking.user_id).level, gold)"]}
   - {id: P-GIVE, action: give, needs: ["any(user.bookings, equal(item.paid, true))"]}
   - {id: P-SAID, action: give, needs: [said(user)]}
   - {id: P-MOVE, action: move, needs: ["equal(record(flight, day).origin, booking.origin)"]}
+  - {id: P-FREE, action: greet, needs: ["any(user.bookings, free(item))"]}
   - {id: P-WHO, action: move, needs: ["equal(customer.id, booking.user_id)"]}
 """  # noqa: E501
 BOOKING = {
@@ -172,3 +176,13 @@ def test_the_user_has_said_an_id_or_not(
     assert judgement.rule == ("" if known else "P-SAID")
     later = tracker.read(state, [HumanMessage("Sorry: U1", id="y")])
     assert tracker.judge(later, Call("give", {"user_id": "U1"})).verdict == "allow"
+
+
+def test_a_refusal_names_each_missing_value_once(
+    tracker: ConversationTracker, after: Callable[..., ConversationState]
+) -> None:
+    """Both choices read the same list, the second in a predicate with choices of its own."""
+    state = after(("get_user", {"user_id": "U1"}, {"user_id": "U1", "bookings": ["B1"]}))
+    judgement = tracker.judge(state, Call("greet", {"user_id": "U1"}))
+    assert judgement.rule == "P-FREE"
+    assert judgement.reason.count("no answer has shown the legs of B1 yet") == 1
