@@ -106,7 +106,7 @@ def test_an_arm_that_always_fails_at_one_line_stops(
                 "--arm", f"mine:nodes={name}:stages")  # fmt: skip
     place = f"{tmp_path / name}.py:3"
     assert done.code == 2 and f"error in mine at {place}: KeyError: 'foo'" in done.err
-    assert f"mine stopped: every episode failed at {place}" in done.err
+    assert f"mine stopped: every episode failed at {place}: KeyError: 'foo'" in done.err
     assert "Stopped, because every episode failed at one line: mine." in " ".join(done.err.split())
     played = [line["condition"] for line in lines(run)]
     assert played.count("mine") == 3 and played.count("D") == 6
