@@ -46,7 +46,8 @@ def test_significant_differences_and_others(tmp_path: Path) -> None:
         # 6:0 would be significant alone, but not among six comparisons.
         "D+verify vs D: no significant difference, +15.0 points, 6:0 discordant games, "
         "p = 0.0312 (0.0938 after Holm's correction for 6 comparisons), 40 tasks.",
-        "Main cause of losses of A (36 of 36) and D+verify (5 of 5): belief error.",
+        "Main cause of losses of A (36 of 36), S (35 of 35), B (24 of 24), C (32 of 32), "
+        "D (11 of 11) and D+verify (5 of 5): belief error.",
     ]
 
 

@@ -285,9 +285,9 @@ def _pair_title(run: Run, comparison: Comparison) -> str:
 
 
 def _losses(run: Run) -> Iterator[str]:
-    """The cause that most lost episodes of the first and of the last arm have in common."""
+    """The causes that most lost episodes of an arm have in common, each with all its arms."""
     arms_of: dict[str, list[str]] = {}
-    for name in dict.fromkeys((run.conditions[0], run.conditions[-1])):
+    for name in run.conditions:
         causes = [cause.kind for e in run.judged(name) if (cause := cause_of(run, e))]
         if not causes or UNKNOWN in causes:
             continue
@@ -295,4 +295,5 @@ def _losses(run: Run) -> Iterator[str]:
         if 2 * times > len(causes):
             arms_of.setdefault(kind, []).append(f"{name} ({times} of {len(causes)})")
     for kind, arms in arms_of.items():
-        yield f"Main cause of losses of {' and '.join(arms)}: {kind}."
+        names = " and ".join(filter(None, [", ".join(arms[:-1]), arms[-1]]))
+        yield f"Main cause of losses of {names}: {kind}."
