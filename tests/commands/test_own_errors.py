@@ -102,11 +102,11 @@ def test_an_arm_that_always_fails_at_one_line_stops(
 ) -> None:
     run, name = tmp_path / "run", own(tmp_path, monkeypatch, BROKEN)
     done = rpms("eval", "--out", run, "--limit", "6", "--max-steps", "1", "--workers", "0",
-                "--concurrency", "1", "--conditions", "D",
+                "--concurrency", "30", "--conditions", "D",
                 "--arm", f"mine:nodes={name}:stages")  # fmt: skip
     place = f"{tmp_path / name}.py:3"
     assert done.code == 2 and f"error in mine at {place}: KeyError: 'foo'" in done.err
-    assert f"mine stopped: every episode failed at {place}" in done.err
+    assert f"mine stopped: every episode failed at {place}: KeyError: 'foo'" in done.err
     assert "Stopped, because every episode failed at one line: mine." in " ".join(done.err.split())
     played = [line["condition"] for line in lines(run)]
     assert played.count("mine") == 3 and played.count("D") == 6

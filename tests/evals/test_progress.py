@@ -43,23 +43,29 @@ def failed(condition: str, number: int, **place: int) -> Episode:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_first_error_of_the_users_code_is_shown_at_once(terminal: bool) -> None:
+def test_the_first_error_of_each_arm_is_shown_at_once(terminal: bool) -> None:
     out = StringIO()
     console = Console(file=out, width=80, force_terminal=terminal, color_system=None)
     progress = RunProgress(100)
-    shown = "error in mine at /home/me/mine.py:7: KeyError: 'foo'"
+    error = "at /home/me/mine.py:7: KeyError: 'foo'"
+    shown = [f"error in {arm} {error}" for arm in ("mine", "yours")]
+    stopped = f"mine stopped: every episode failed {error}"
     with (
         show_bar(console, progress)
         if terminal
         else nullcontext(print_lines(console, progress)) as watch
     ):
         watch(progress)
-        assert shown not in out.getvalue()
         for number in range(2):
             progress.add(failed("mine", number, line=7 + number))
             watch(progress)
-    assert out.getvalue().count(shown) == 1 or terminal
-    assert shown in out.getvalue()
+        assert (shown[0] in out.getvalue() or terminal) and shown[1] not in out.getvalue()
+        progress.stopped["mine"] = "/home/me/mine.py:7"
+        watch(progress)
+        progress.add(failed("yours", 0))
+        watch(progress)
+    text = " ".join(out.getvalue().split())
+    assert all(text.count(line) == 1 or (terminal and line in text) for line in [*shown, stopped])
 
 
 def test_an_arm_is_hopeless_if_all_its_episodes_failed_at_one_line() -> None:

@@ -78,6 +78,22 @@ def test_every_job_is_played_once_and_no_worker_gets_too_many(killed: int) -> No
     assert pool.most == 3 and not any("failure_mode" in line for line in lines)
 
 
+def test_an_untried_arm_starts_with_three_episodes_and_the_others_do_not_wait() -> None:
+    plan = short_plan("AB", 20)
+    dispatcher = Dispatcher(pool := Scripted(2, killed=1), 15, plan.jobs(), untried=["B"])
+    results, most = dispatcher.play(), list[int]()
+    for number, (job, _) in enumerate(results):
+        arms = [held.condition for jobs in pool.held.values() for held in jobs]
+        most.append(arms.count("B") + (job.condition == "B"))
+        if number == 0:
+            assert len(arms) > 15  # the other arm fills the workers
+        if job.condition == "B":
+            break
+    assert max(most) == 3
+    dispatcher.release("B")
+    assert len(most) + len([*results]) == 40 and pool.most == 15
+
+
 def test_an_episode_that_kills_its_workers_is_given_up_and_the_others_are_not() -> None:
     culprit = short_plan("A", 12).tasks[1]["id"]
     pool = Scripted(2, deadly=culprit)

@@ -94,9 +94,9 @@ class RunProgress:
         return lines[0] if same and not self.tallies[condition].decided else ""
 
     @property
-    def first_error(self) -> EpisodeEnd | None:
-        """The first episode of this session that failed in the user's code."""
-        return next((end for end in self.history if end.place), None)
+    def first_errors(self) -> dict[str, EpisodeEnd]:
+        """For each arm, the first episode of this session that failed in the user's code."""
+        return {end.condition: end for end in reversed(self.history) if end.place}
 
     def judge(self, episode: Episode, tokens: int) -> None:
         """Update ``hopeless``; ``tokens`` are those of all calls, also of episodes in flight."""
@@ -178,9 +178,10 @@ def print_lines(console: Console, progress: RunProgress) -> Watch:
 
     def watch(progress: RunProgress) -> None:
         nonlocal last
-        for line in error_lines(progress)[len(errors) :]:
-            errors.append(line)
-            console.print(line, soft_wrap=True, markup=False)
+        for line in error_lines(progress):
+            if line not in errors:
+                errors.append(line)
+                console.print(line, soft_wrap=True, markup=False)
         (moment, printed), done, total = last, progress.done, progress.total
         due = done - printed >= max(1, total * SHARE) and done < total
         if due or time.monotonic() - moment >= EVERY_S:
@@ -194,12 +195,14 @@ def print_lines(console: Console, progress: RunProgress) -> Watch:
 
 
 def error_lines(progress: RunProgress) -> list[str]:
-    """The first error of the user's code with its place, and the arms that it stopped."""
-    lines = []
-    if end := progress.first_error:
-        lines.append(f"error in {end.condition} at {end.line}: {end.error}")
-    for condition, line in progress.stopped.items():
-        lines.append(f"{condition} stopped: every episode failed at {line}")
+    """The first error of the user's code in each arm, and the arms that stopped."""
+    lines, errors = [], progress.first_errors
+    for condition in filter(errors.__contains__, progress.tallies):
+        end = errors[condition]
+        place = f"at {end.line}: {end.error}"
+        lines.append(f"error in {condition} {place}")
+        if condition in progress.stopped:
+            lines.append(f"{condition} stopped: every episode failed {place}")
     return [visible(line) for line in lines]
 
 

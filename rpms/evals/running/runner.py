@@ -26,7 +26,7 @@ from rpms.evals.running.manifest import (
     timestamp,
 )
 from rpms.evals.running.plan import Job, RunPlan, remaining
-from rpms.evals.running.progress import ConditionTally, RunProgress, Watch
+from rpms.evals.running.progress import ENOUGH, ConditionTally, RunProgress, Watch
 from rpms.evals.running.workers import InlinePool, Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.context import RunContext
@@ -51,11 +51,23 @@ JobResult = tuple[Job, EpisodeResult]
 class Dispatcher:
     """Gives every job to a worker until each has a result."""
 
-    def __init__(self, pool: Pool, capacity: int, jobs: Iterable[Job]) -> None:
-        """``capacity`` is the number of episodes that one worker runs at a time."""
+    def __init__(
+        self, pool: Pool, capacity: int, jobs: Iterable[Job], untried: Iterable[str] = ()
+    ) -> None:
+        """Prepare the jobs.
+
+        Args:
+            pool: the workers.
+            capacity: the number of episodes that one worker runs at a time.
+            jobs: the episodes to be run.
+            untried: arms with custom code that has not run yet. Each starts with ENOUGH episodes;
+                the others wait until one ends without an error (``release``) or all have ended.
+        """
         self._pool = pool
         self._capacity = capacity
         self._queue = deque(jobs)
+        self._untried = {*untried}
+        self._ended: Counter[str] = Counter()
         self._running: dict[int, dict[JobKey, Job]] = {}
         self._lost: Counter[JobKey] = Counter()
         self._deaths = 0
@@ -68,7 +80,9 @@ class Dispatcher:
         while self._queue or any(self._running.values()):
             self._submit_jobs()
             for event in self._pool.poll(POLL_S):
-                yield from self._handle(event)
+                for job, result in self._handle(event):
+                    self._ended[job.condition] += 1
+                    yield job, result
             watch()
 
     def add(self, job: Job) -> None:
@@ -78,15 +92,28 @@ class Dispatcher:
         """Forget the jobs of an arm that no worker has yet."""
         self._queue = deque(job for job in self._queue if job.condition != condition)
 
+    def release(self, condition: str) -> None:
+        """Let all jobs of an arm start: its code works."""
+        self._untried.discard(condition)
+
+    def _next_job(self) -> Job | None:
+        """The first job whose arm need not wait for its first episodes."""
+        running = Counter(job.condition for jobs in self._running.values() for job in jobs.values())
+        waiting = {
+            arm for arm in self._untried
+            if self._ended[arm] < ENOUGH <= self._ended[arm] + running[arm]
+        }  # fmt: skip
+        return next((job for job in self._queue if job.condition not in waiting), None)
+
     def _submit_jobs(self) -> None:
         """Give jobs one at a time to the least busy worker, so that all fill up evenly."""
-        while self._queue:
-            job = self._queue[0]
+        while job := self._next_job():
             free = [w for w, jobs in self._running.items() if self._has_room(jobs, job)]
             if not free:
                 return
             worker = min(free, key=lambda w: len(self._running[w]))
-            self._running[worker][job.key] = self._queue.popleft()
+            self._queue.remove(job)
+            self._running[worker][job.key] = job
             self._pool.submit(worker, job)
 
     def _has_room(self, jobs: dict[JobKey, Job], job: Job) -> bool:
@@ -168,7 +195,9 @@ class RunSession:
 
     def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
         """Run the remaining jobs; the files stay consistent if this is interrupted."""
-        dispatcher = Dispatcher(pool, capacity, self.jobs)
+        decided = {arm for arm, tally in self.progress.tallies.items() if tally.decided}
+        untried = self._manifest.swapped.keys() - decided
+        dispatcher = Dispatcher(pool, capacity, self.jobs, untried)
 
         def check() -> None:
             watch(self.progress)
@@ -190,6 +219,8 @@ class RunSession:
                 if place := self.progress.line_of_all(line.condition):
                     self.progress.stopped[line.condition] = place
                     dispatcher.drop(line.condition)
+                elif not line.is_error:
+                    dispatcher.release(line.condition)
                 watch(self.progress)
                 stop_if_hopeless(self.progress, in_flight)
             if not self.progress.stopped:

@@ -46,7 +46,8 @@ def test_significant_differences_and_others(tmp_path: Path) -> None:
         # 6:0 would be significant alone, but not among six comparisons.
         "D+verify vs D: no significant difference, +15.0 points, 6:0 discordant games, "
         "p = 0.0312 (0.0938 after Holm's correction for 6 comparisons), 40 tasks.",
-        "Main cause of losses of A (36 of 36) and D+verify (5 of 5): belief error.",
+        "Main cause of losses of A (36 of 36), S (35 of 35), B (24 of 24), C (32 of 32), "
+        "D (11 of 11) and D+verify (5 of 5): belief error.",
     ]
 
 
@@ -64,6 +65,29 @@ def test_losses_a_baseline_without_state_and_what_is_missing(tmp_path: Path) -> 
         "B vs A (rules and state on top of the baseline): significantly better, +51.3 points, "
         "20:0 discordant games, p < 0.0001, 39 tasks.",
     ]
+
+
+def test_an_arm_of_errors_has_no_result_but_a_reason(tmp_path: Path) -> None:
+    place = {"stage": "scf", "file": "/home/me/mine.py", "line": 11, "frames": "", "traceback": ""}
+    error = {"failure_mode": "infrastructure_error", "error": "KeyError: 'foo'"}
+    wins = {"B": first(4)[:6], "D": first(4)[:6], "D bad": first(0)[:6]}
+    conditions = contexts("B", "D") | {"D bad": contexts("D")["D"]}
+    placed = {("D bad", number): {**error, "error_place": place} for number in range(6)}
+
+    def line(folder: str, **others: Any) -> str:
+        lines = placed | {("D bad", 3): {**placed["D bad", 3], **others}}
+        run = run_of(tmp_path / folder, wins, conditions=conditions, lines=lines, logs=False)
+        (found,) = (line for line in verdict(run) if line.startswith("D bad: "))
+        return found
+
+    at = "all 6 episodes failed at mine.py:11"
+    assert line("same") == f"D bad: no result, {at} (KeyError: 'foo')."
+    assert line("texts", error="KeyError: 'a'") == (
+        f"D bad: no result, {at} (the first: KeyError: 'foo')."
+    )
+    assert line("places", error_place=None) == (
+        "D bad: no result, all 6 episodes ended in an error (KeyError: 'foo')."
+    )
 
 
 def test_arms_that_won_the_same_tasks_have_no_discordant_games(tmp_path: Path) -> None:

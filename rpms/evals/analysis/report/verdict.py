@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import shorten
 from typing import NamedTuple
 
 from rpms.evals.analysis.arm_differences import ArmOfRun, arm_differences
@@ -28,6 +30,8 @@ from rpms.vocabulary.output import quantity
 
 LEVEL = 0.05
 MAX_COMPARISONS = 6
+LONGEST_ERROR = 160
+"""The longest text of an error in a sentence, in characters."""
 PARTS = {"state_block": "state", "memory": "memory", "rules": "rules"}
 """Settings that switch a whole part of the agent, and the part's name."""
 
@@ -109,11 +113,27 @@ def _comparison_lines(run: Run) -> Iterator[str]:
         yield _sentence(run, comparison, paired, p, corrected, len(tests))
     if len(pairs) > shown:
         yield "The other comparisons are in the table 'pairs'."
-    if not pairs:
-        what = "success rate" if metric == "success" else "mean floored score"
-        for name in run.conditions:
+    what = "success rate" if metric == "success" else "mean floored score"
+    for name in run.conditions:
+        if errors := _errors_only(run, name):
+            yield f"{condition_title(name)}: no result, {errors}."
+        elif not pairs:
             cell = figure(run.judged(name), metric)
             yield f"{condition_title(name)}: {what} {cell.text} {cell.note}".strip() + "."
+
+
+def _errors_only(run: Run, name: str) -> str:
+    """What ended the episodes of an arm if each ended in an error; else empty."""
+    episodes = run.played(name)
+    if not episodes or not all(episode.is_error for episode in episodes):
+        return ""
+    places = [episode.error_place for episode in episodes]
+    lines = {f"{Path(place['file']).name}:{place['line']}" if place else "" for place in places}
+    where = f"failed at {lines.pop()}" if all(places) and len(lines) == 1 else "ended in an error"
+    texts = [shorten(episode.error, LONGEST_ERROR, placeholder="...") for episode in episodes]
+    reason = texts[0] if len({*texts}) == 1 else f"the first: {texts[0]}"
+    count = quantity(len(episodes), "episode")
+    return f"{'all ' if episodes[1:] else ''}{count} {where}{f' ({reason})' if texts[0] else ''}"
 
 
 def _paired(run: Run, comparison: Comparison) -> Pair:
@@ -265,9 +285,9 @@ def _pair_title(run: Run, comparison: Comparison) -> str:
 
 
 def _losses(run: Run) -> Iterator[str]:
-    """The cause that most lost episodes of the first and of the last arm have in common."""
+    """The causes that most lost episodes of an arm have in common, each with all its arms."""
     arms_of: dict[str, list[str]] = {}
-    for name in dict.fromkeys((run.conditions[0], run.conditions[-1])):
+    for name in run.conditions:
         causes = [cause.kind for e in run.judged(name) if (cause := cause_of(run, e))]
         if not causes or UNKNOWN in causes:
             continue
@@ -275,4 +295,5 @@ def _losses(run: Run) -> Iterator[str]:
         if 2 * times > len(causes):
             arms_of.setdefault(kind, []).append(f"{name} ({times} of {len(causes)})")
     for kind, arms in arms_of.items():
-        yield f"Main cause of losses of {' and '.join(arms)}: {kind}."
+        names = " and ".join(filter(None, [", ".join(arms[:-1]), arms[-1]]))
+        yield f"Main cause of losses of {names}: {kind}."
