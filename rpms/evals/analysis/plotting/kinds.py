@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 MOST_RULES = 10
 """Columns of the plot of rules; the others are added up in one more."""
+OUTCOME_TITLES = {"scf": "state filter (SCF)", "arbitration": "rules (arbitration)"}
+"""What dropped a memory, where the name in the logs does not say it."""
 FULL = (0.0, 100.0)
 
 
@@ -139,7 +141,7 @@ def memory_plot(run: Run) -> Figure | None:
     if not shares:
         return None
     values = [[row[n] for n in kept] for row in shares.values()]
-    parts = [[*outcomes, "shown"][n] for n in kept]
+    parts = [OUTCOME_TITLES.get(part, part) for part in ([*outcomes, "shown"][n] for n in kept)]
     return stacked_bars([*map(condition_title, shares)], parts, values, "Candidates (%)")
 
 
