@@ -109,7 +109,7 @@ def test_the_figures_are_those_of_the_tables(report: Report, drawn: dict[str, Pl
     assert last["A baseline"] == pytest.approx(100 / 3) and last["B rules"] == pytest.approx(
         1000 / 12
     )
-    assert "O-ACT-001" in words_of(drawn["rules"])
+    assert "go_to (O-ACT-001)" in words_of(drawn["rules"])
     for outcome in ("state filter (SCF)", "rules (arbitration)", "shown"):
         assert outcome in words_of(drawn["memories"])
 

@@ -30,6 +30,7 @@ from rpms.evals.analysis.plotting.charts import (
     stacked_bars,
 )
 from rpms.evals.analysis.report.rounds import curves
+from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
 from rpms.evals.analysis.report.verdict import LEVEL, comparisons
 from rpms.evals.analysis.step_analysis import analyses
@@ -161,7 +162,9 @@ def rule_plot(run: Run) -> Figure | None:
          for column in columns]
         for name in run.conditions
     ]  # fmt: skip
-    heads = [*shown, *(["other rules"] if rest else [])]
+    actions = run_actions(run)
+    heads = [f"{actions[rule].name} ({rule})" if rule in actions else rule for rule in shown]
+    heads += ["other rules"] if rest else []
     title = "Broken per 100 proposals"
     return heat_map([*map(condition_title, run.conditions)], heads, values, title)
 
