@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
@@ -22,6 +23,8 @@ LATEX = str.maketrans({
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
 })  # fmt: skip
 """Characters that TeX reads as commands or prints as other characters."""
+MINUS = re.compile(r"(?<![\w-])-(?=\d)|(?<=\w )-(?= \w)")
+"""A minus before a number or between two words, which TeX would print as a hyphen."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +301,7 @@ def _plain_values(cell: Cell) -> dict[str, Any]:
 
 
 def _latex(text: str) -> str:
-    return " ".join(text.split()).translate(LATEX)
+    return MINUS.sub("$-$", " ".join(text.split()).translate(LATEX))
 
 
 def _latex_row(cells: Iterable[str]) -> str:
