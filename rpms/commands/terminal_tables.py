@@ -98,7 +98,7 @@ def _width(table: Table, number: int, heading: int) -> int:
 def _grid(table: Table, widths: Mapping[int, int]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, GAP - 1, 0, 0))
     for i, width in widths.items():
-        justify = "left" if i < table.labels else "right"
+        justify = "left" if table.is_text(i) else "right"
         grid.add_column(escape(table.columns[i]), justify=justify, width=width)  # type: ignore[arg-type]
     for number, row in enumerate(table.rows, start=1):
         if table.total and number == len(table.rows):

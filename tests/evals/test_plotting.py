@@ -109,9 +109,26 @@ def test_the_figures_are_those_of_the_tables(report: Report, drawn: dict[str, Pl
     assert last["A baseline"] == pytest.approx(100 / 3) and last["B rules"] == pytest.approx(
         1000 / 12
     )
-    assert "O-ACT-001" in words_of(drawn["rules"])
-    for outcome in ("scf", "arbitration", "shown"):
+    assert "go_to (O-ACT-001)" in words_of(drawn["rules"])
+    for outcome in ("state filter (SCF)", "rules (arbitration)", "shown"):
         assert outcome in words_of(drawn["memories"])
+
+
+def test_arms_with_equal_results_are_all_seen(tmp_path: Path) -> None:
+    """Their points differ in size, and a solid line is under the broken ones and wider."""
+    names = ("A", "B", "C", "D", "D k=9")
+    same = read_report(write_run(tmp_path / "same", {name: [True, False] for name in names}))
+    axes = same.plot("differences").figure.axes[0]
+    assert axes.get_xlim() == (-10, 10) and "all tasks agree" in axes.get_xlabel()
+    points = [line for line in same.plot("tokens").figure.axes[0].get_lines()
+              if line.get_marker() != "None" and len(line.get_xdata())]  # fmt: skip
+    assert len({line.get_markersize() for line in points}) == len(names)
+    assert {line.get_markerfacecolor() for line in points} == {"none"}
+    lines = same.plot("steps").figure.axes[0].get_lines()
+    assert len({line.get_linewidth() for line in lines}) == len(names)
+    solid = [line.get_zorder() for line in lines if line.get_linestyle() == "-"]
+    broken = [line.get_zorder() for line in lines if line.get_linestyle() != "-"]
+    assert len(solid) == 2 and max(solid) < min(broken)
 
 
 def test_a_file_has_the_format_of_its_name_and_the_same_bytes_each_time(

@@ -72,6 +72,20 @@ def test_latex_is_escaped_and_ruled() -> None:
     ]  # fmt: skip
 
 
+def test_latex_has_minus_signs_in_figures_and_hyphens_in_words() -> None:
+    row = [label("D my-filter 2026-11-18"), points(-0.5, Interval(-0.75, 0.25)), Cell("-")]
+    latex = table(columns=["", "second - first", "n"], rows=[row]).as_latex()
+    assert r" & second $-$ first & n \\" in latex
+    assert r"D my-filter 2026-11-18 & $-$50.0 [$-$75.0, +25.0] & - \\" in latex
+
+
+def test_a_last_column_of_text_is_aligned_to_the_left() -> None:
+    words = table(rows=[[label("A"), count(1), label("rules, memory")]], remark=True)
+    assert "| --- | ---: | --- |" in words.as_markdown()
+    assert '<td style="text-align: left">rules, memory</td>' in words.as_html()
+    assert r"\begin{tabular}{lrp{0.25\linewidth}}" in words.as_latex()
+
+
 @pytest.mark.parametrize(
     ("p", "text"), [(0.00001, "< 0.0001"), (0.00779, "0.0078"), (0.784, "0.784"), (1.0, "1.000")]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
@@ -22,6 +23,8 @@ LATEX = str.maketrans({
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
 })  # fmt: skip
 """Characters that TeX reads as commands or prints as other characters."""
+MINUS = re.compile(r"(?<![\w-])-(?=\d)|(?<=\w )-(?= \w)")
+"""A minus before a number or between two words, which TeX would print as a hyphen."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,13 @@ class Table:
         id: a stable name, used in files and addresses.
         title: the heading.
         source: model, split and commit in one line.
-        columns: headings; the first ``labels`` of them are text, the rest figures.
+        columns: headings; the first ``labels`` of them are text, the rest figures, but for
+            ``remark``.
         rows: each with one cell per column.
         notes: explanations for the reader, e.g. how many episodes were left out and why.
         labels: the number of columns from the left that hold text.
         total: the last row is the total of the others.
+        remark: the last column holds text, which may be long.
         protocol: the protocol card in one line (``evals/records/protocol_card.py``), so that a
             copied table still carries it.
     """
@@ -63,17 +68,26 @@ class Table:
     notes: Sequence[str] = ()
     labels: int = 1
     total: bool = False
+    remark: bool = False
     protocol: str = ""
 
     def __repr__(self) -> str:
         return f"<table {self.id}: {self.title}, {len(self.rows)} rows>"
+
+    def is_remark(self, column: int) -> bool:
+        """True for a last column of text."""
+        return self.remark and column == len(self.columns) - 1
+
+    def is_text(self, column: int) -> bool:
+        """True for a column of text, which is aligned to the left."""
+        return column < self.labels or self.is_remark(column)
 
     def _repr_html_(self) -> str:
         return self.as_html()
 
     def as_html(self) -> str:
         """A plain HTML table under its title, with its notes."""
-        kinds = ["left"] * self.labels + ["right"] * (len(self.columns) - self.labels)
+        kinds = ["left" if self.is_text(i) else "right" for i in range(len(self.columns))]
         rows = [[*self.columns], *([_joined(cell) for cell in row] for row in self.rows)]
         body = "".join(_html_row(row, kinds, "td" if i else "th") for i, row in enumerate(rows))
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
@@ -98,7 +112,7 @@ class Table:
 
     def as_markdown(self, with_source: bool = True) -> str:
         """A GitHub table under a heading, with or without its source."""
-        rules = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
+        rules = ["---" if self.is_text(i) else "---:" for i in range(len(self.columns))]
         rows = [[_joined(cell) for cell in row] for row in self.rows]
         body = [_row(map(markdown_text, cells)) for cells in ([*self.columns], *rows)]
         body.insert(1, _row(rules))
@@ -144,7 +158,10 @@ class Table:
         if self.total:
             rows.insert(-1, r"\midrule")
         origin = (self.source, self.protocol) if with_source else ()
-        kinds = "l" * self.labels + "r" * (len(kept) - self.labels)
+        kinds = "".join(
+            r"p{0.25\linewidth}" if self.is_remark(i) else "l" if self.is_text(i) else "r"
+            for i in kept
+        )
         counts = ", ".join(f"{self.columns[i]} {self.rows[0][i].text}" for i in same)
         caption = f"{self.title} (in every row: {counts})" if counts else self.title
         return latex_comment(*origin, *self.notes) + "\n".join([
@@ -284,7 +301,7 @@ def _plain_values(cell: Cell) -> dict[str, Any]:
 
 
 def _latex(text: str) -> str:
-    return " ".join(text.split()).translate(LATEX)
+    return MINUS.sub("$-$", " ".join(text.split()).translate(LATEX))
 
 
 def _latex_row(cells: Iterable[str]) -> str:

@@ -170,7 +170,8 @@ def test_rules_are_broken_in_arms_without_rules_too(tmp_path: Path) -> None:
     report = read_report(write_run(tmp_path / "run", {"A": [True], "B": [True]}, steps=steps))
     (table,) = report.only(["rules"]).tables
     assert [row[0].text for row in table.rows] == ["O-ACT-001", "R-1"]
-    assert table.rows[0][1].text.startswith("go to <place>") and table.rows[1][1].text == ""
+    assert table.rows[0][1].text == "go to <place>" and table.rows[1][1].text == ""
+    assert table.rows[0][1].value.startswith("go to <place> | needs")
     assert [[cell.text for cell in row[2:]] for row in table.rows] == [
         ["40.0%", "0.0%"], ["0.0%", "16.7%"]
     ]  # fmt: skip

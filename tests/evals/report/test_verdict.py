@@ -34,15 +34,19 @@ def test_significant_differences_and_others(tmp_path: Path) -> None:
     assert LABEL in caveat and "no evidence" in caveat
     assert lines == [
         "S vs A (state on top of the baseline): no significant difference, +2.5 points, "
-        "1:0 discordant games, p = 1.0, 40 tasks.",
+        "1:0 discordant games, p = 1.0 (1.0 after Holm's correction for 6 comparisons), 40 tasks.",
         "B vs S (rules on top of the state): significantly better, +27.5 points, "
-        "11:0 discordant games, p = 0.0010, 40 tasks.",
+        "11:0 discordant games, p = 0.0010 (0.0049 after Holm's correction for 6 comparisons), "
+        "40 tasks.",
         "C vs S (memory on top of the state): no significant difference, +7.5 points, "
-        "3:0 discordant games, p = 0.250, 40 tasks.",
+        "3:0 discordant games, p = 0.250 (0.500 after Holm's correction for 6 comparisons), "
+        "40 tasks.",
         "D vs B (memory on top of rules): significantly better, +32.5 points, "
-        "14:1 discordant games, p = 0.0010, 40 tasks.",
+        "14:1 discordant games, p = 0.0010 (0.0049 after Holm's correction for 6 comparisons), "
+        "40 tasks.",
         "D vs C (rules on top of memory): significantly better, +52.5 points, "
-        "22:1 discordant games, p < 0.0001, 40 tasks.",
+        "22:1 discordant games, p < 0.0001 (< 0.0001 after Holm's correction for 6 comparisons), "
+        "40 tasks.",
         # 6:0 would be significant alone, but not among six comparisons.
         "D+verify vs D: no significant difference, +15.0 points, 6:0 discordant games, "
         "p = 0.0312 (0.0938 after Holm's correction for 6 comparisons), 40 tasks.",
@@ -61,9 +65,11 @@ def test_losses_a_baseline_without_state_and_what_is_missing(tmp_path: Path) -> 
     assert "119 of 120" in unfinished and "1 of 119" in errors
     assert compared == [
         "D vs B (memory on top of rules): significantly worse, -71.8 points, "
-        "0:28 discordant games, p < 0.0001, 39 tasks.",
+        "0:28 discordant games, p < 0.0001 (< 0.0001 after Holm's correction for 2 comparisons), "
+        "39 tasks.",
         "B vs A (rules and state on top of the baseline): significantly better, +51.3 points, "
-        "20:0 discordant games, p < 0.0001, 39 tasks.",
+        "20:0 discordant games, p < 0.0001 (< 0.0001 after Holm's correction for 2 comparisons), "
+        "39 tasks.",
     ]
 
 

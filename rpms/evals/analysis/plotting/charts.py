@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpms.evals.analysis.measures import Interval
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 HATCHES = ("", "////", "----", "\\\\\\\\", "||||", "xxxx", "++++")
 MOST_COLUMNS, WIDE = 12, 26
 """The columns of a heat map, and the characters in a line of their names."""
+NO_INTERVAL = "No line: all tasks agree, so there is no interval."
+NEAR = 0.03
+"""Points that are nearer than this share of the axes would hide each other."""
+LEAST = 10.0
+"""An axis of differences reaches at least this far to both sides: a few points look like few."""
 PLOT_HEIGHT = 1.9
 """The height of a plot with two axes, without its legend."""
 
@@ -60,6 +66,7 @@ def interval_rows(
 ) -> Figure:
     """One row each: name, value with interval, and the value as text on the right."""
     labels = [wrapped(row.label) for row in rows]
+    bare = any(row.value is not None and not row.interval for row in rows)
 
     def draw(axes: Axes) -> None:
         places = _places(axes, labels)
@@ -68,11 +75,11 @@ def interval_rows(
             axes.axvline(0, color=DARK, linewidth=0.8)
         for place, row in zip(places, rows, strict=True):
             _draw_row(axes, place, row, form)
-        axes.set_xlabel(title)
-        if limits:
-            axes.set_xlim(*limits)
+        axes.set_xlabel(f"{title}\n{NO_INTERVAL}" if bare else title)
+        low, high = axes.get_xlim()
+        axes.set_xlim(*(limits or (min(low, -LEAST), max(high, LEAST))))
 
-    return drawn(sum(_heights(labels)) + 0.4, draw)
+    return drawn(sum(_heights(labels)) + 0.4 + LINE * bare, draw)
 
 
 def _heights(labels: Sequence[str]) -> list[float]:
@@ -196,6 +203,8 @@ def lines(
         axes.grid()
         period = max(4, max(len(each.x) for each in series) // 6)
         for number, (each, style) in enumerate(zip(series, arm_styles(len(series)), strict=True)):
+            # Equal arms: a later line is thinner, and a broken line is above every solid one.
+            width = 2.2 - 1.2 * number / max(1, len(series) - 1)
             for x, interval in zip(each.x, each.intervals, strict=False):
                 if interval:
                     axes.plot([x, x], [interval.low, interval.high], color=style.color,
@@ -203,7 +212,8 @@ def lines(
             start = number * period // len(series)
             axes.plot(each.x, each.y, label=labels[number], clip_on=False,
                       drawstyle="steps-post" if steps else "default",
-                      markevery=(start, period) if steps else None, **style.plot)  # fmt: skip
+                      markevery=(start, period) if steps else None, linewidth=width,
+                      zorder=2 if style.line == "-" else 2.1, **style.plot)  # fmt: skip
         _two_axes(axes, x_title, y_title, limits)
         if whole:
             axes.set_xticks(sorted({x for each in series for x in each.x}))
@@ -213,19 +223,24 @@ def lines(
 
 
 def points(series: Sequence[Series], x_title: str, y_title: str) -> Figure:
-    """A point for each series, with its interval."""
+    """A hollow point for each series, with its interval; one around another if they are near."""
     labels = [wrapped(each.label) for each in series]
+    most = max((x for each in series for x in each.x), default=1.0) or 1.0
+    places = [(x / most, y / 100) for each in series for x, y in zip(each.x, each.y, strict=True)]
 
     def draw(axes: Axes) -> None:
         axes.grid()
-        for each, style, label in zip(series, arm_styles(len(series)), labels, strict=True):
+        for number, (each, style) in enumerate(zip(series, arm_styles(len(series)), strict=True)):
             for x, interval in zip(each.x, each.intervals, strict=True):
                 if interval:
                     axes.plot([x, x], [interval.low, interval.high], color=MIDDLE, linewidth=0.7)
-            axes.plot(each.x, each.y, label=label, clip_on=False,
-                      **{**style.plot, "linestyle": "none", "markersize": 6})  # fmt: skip
+            near = sum(dist(place, places[number]) < NEAR for place in places[:number])
+            look = {**style.plot, "linestyle": "none", "markerfacecolor": "none",
+                    "markeredgecolor": style.color, "markeredgewidth": 1.1}  # fmt: skip
+            axes.plot(each.x, each.y, clip_on=False, **look, markersize=5 + 3 * near)
+            axes.plot([], [], label=labels[number], **look, markersize=5)
         _two_axes(axes, x_title, y_title, (0, 100))
-        axes.set_xlim(0, 1.08 * max((x for each in series for x in each.x), default=1.0))
+        axes.set_xlim(0, 1.08 * most)
         legend_below(axes, labels)
 
     return drawn(PLOT_HEIGHT + legend_height(labels), draw)

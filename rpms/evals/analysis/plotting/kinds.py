@@ -30,6 +30,7 @@ from rpms.evals.analysis.plotting.charts import (
     stacked_bars,
 )
 from rpms.evals.analysis.report.rounds import curves
+from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
 from rpms.evals.analysis.report.verdict import LEVEL, comparisons
 from rpms.evals.analysis.step_analysis import analyses
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 MOST_RULES = 10
 """Columns of the plot of rules; the others are added up in one more."""
+OUTCOME_TITLES = {"scf": "state filter (SCF)", "arbitration": "rules (arbitration)"}
+"""What dropped a memory, where the name in the logs does not say it."""
 FULL = (0.0, 100.0)
 
 
@@ -139,7 +142,7 @@ def memory_plot(run: Run) -> Figure | None:
     if not shares:
         return None
     values = [[row[n] for n in kept] for row in shares.values()]
-    parts = [[*outcomes, "shown"][n] for n in kept]
+    parts = [OUTCOME_TITLES.get(part, part) for part in ([*outcomes, "shown"][n] for n in kept)]
     return stacked_bars([*map(condition_title, shares)], parts, values, "Candidates (%)")
 
 
@@ -159,7 +162,9 @@ def rule_plot(run: Run) -> Figure | None:
          for column in columns]
         for name in run.conditions
     ]  # fmt: skip
-    heads = [*shown, *(["other rules"] if rest else [])]
+    actions = run_actions(run)
+    heads = [f"{actions[rule].name} ({rule})" if rule in actions else rule for rule in shown]
+    heads += ["other rules"] if rest else []
     title = "Broken per 100 proposals"
     return heat_map([*map(condition_title, run.conditions)], heads, values, title)
 

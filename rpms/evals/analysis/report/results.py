@@ -268,8 +268,9 @@ def pair_table(run: Run) -> Table | None:
         "the prompt, which rules and memory always show.",
     ]
     return Table(
-        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2
-    )
+        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2,
+        remark=True,
+    )  # fmt: skip
 
 
 def _ordered_pairs(run: Run) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import replace
 from textwrap import shorten
+from typing import NamedTuple
 
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.measures import share
@@ -23,6 +24,13 @@ LONGEST = 44
 """The characters of a rule's text in the table."""
 
 
+class RuledAction(NamedTuple):
+    """The action of a rule: its name, and its syntax with blanks, ``put <object> in <place>``."""
+
+    name: str
+    blank: str
+
+
 def rule_table(run: Run) -> Table | None:
     """One row per broken rule, one column per condition; None if no proposal broke a rule."""
     counts = {name: analyses(run, run.judged(name)) for name in run.conditions}
@@ -30,11 +38,13 @@ def rule_table(run: Run) -> Table | None:
                  Counter[str]())  # fmt: skip
     if not totals:
         return None
-    texts = run_rules(run)
+    texts, actions = run_rules(run), run_actions(run)
     rows = []
     for rule, _ in totals.most_common():
-        text = texts.get(rule, "")
-        row = [label(rule), Cell(shorten(text, LONGEST, placeholder=" ..."), value=text)]
+        syntax = actions[rule].blank if rule in actions else ""
+        text = texts.get(rule, syntax)
+        short = syntax or shorten(text, LONGEST, placeholder=" ...")
+        row = [label(rule), Cell(short, value=text)]
         rows.append([*row, *(_broken(run, name, rule) for name in run.conditions)])
     notes = [
         "The share of the model's proposals that broke the rule, before any guard. The manual "
@@ -56,6 +66,21 @@ def _broken(run: Run, name: str, rule: str) -> Cell:
     )
     cell = percent(rate.value, rate.interval)
     return replace(cell, steps=(("c", name), ("r", rule), ("g", "broken"))) if rate.value else cell
+
+
+def run_actions(run: Run) -> dict[str, RuledAction]:
+    """The action of every rule that is about one, by the rule's id."""
+    contexts = run.manifest.conditions.values()
+    actions: dict[str, RuledAction] = {}
+    for folder in {"": None, **{str(each.get("rules_dir") or ""): None for each in contexts}}:
+        try:
+            manual = load_manual(run.manifest.env, folder)
+        except RpmsError:
+            continue
+        for rule in manual.actions:
+            blanks = {name: f"<{name}>" for name in rule.parameters}
+            actions.setdefault(rule.id, RuledAction(rule.name, rule.syntax.format(**blanks)))
+    return actions
 
 
 def run_rules(run: Run) -> dict[str, str]:

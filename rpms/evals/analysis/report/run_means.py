@@ -309,8 +309,9 @@ def _pair_table(run: Run, metric: Metric) -> Table:
         "tasks; they do not cover the variation between tunings or models."
     )
     return Table(
-        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2
-    )
+        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2,
+        remark=True,
+    )  # fmt: skip
 
 
 PERMUTATION = {

@@ -252,9 +252,10 @@ def _sentence(
         result = f"significantly {'worse' if difference < 0 else 'better'}"
     else:
         result = "no significant difference"
-    test = _p_text(p)
-    if p < LEVEL <= corrected:
-        test += f" ({p_value(corrected).text} after Holm's correction for {tests} comparisons)"
+    text = _p_text(p)
+    test = f"p {text}" if text.startswith("<") else f"p = {text}"
+    if tests > 1:
+        test += f" ({_p_text(corrected)} after Holm's correction for {tests} comparisons)"
     over = [f"{len(run.parts)} runs"] if run.pooled else []
     words = ", ".join([result, *figures, test, quantity(paired.n, "task"), *over])
     return f"{_pair_title(run, comparison)}: {words}."
@@ -262,7 +263,7 @@ def _sentence(
 
 def _p_text(p: float) -> str:
     text = p_value(p).text
-    return f"p {text}" if text.startswith("<") else f"p = {'1.0' if text == '1.000' else text}"
+    return "1.0" if text == "1.000" else text
 
 
 def _pair_title(run: Run, comparison: Comparison) -> str:
