@@ -67,6 +67,7 @@ def train(options: argparse.Namespace) -> None:
         lr_scheduler_type="cosine", warmup_steps=10,
         max_length=None,  # the default of 1,024 tokens would cut off the reply
         completion_only_loss=True, bf16=torch.cuda.is_available(),
+        gradient_checkpointing=options.checkpointing, dataset_num_proc=4,
         save_steps=200, save_total_limit=1, logging_steps=10, report_to="none",
     )  # fmt: skip
     lora = LoraConfig(
@@ -104,6 +105,8 @@ def main() -> None:
     add("--epochs", type=float, default=1, help="passes over the data (1)")
     add("--steps", type=int, help="train this many steps instead of whole epochs")
     add("--minutes", type=float, help="save and stop after this time")
+    add("--no-checkpointing", dest="checkpointing", action="store_false",
+        help="keep all activations: faster, but it needs more GPU memory")  # fmt: skip
     add("--resume", action="store_true", help="continue from the last checkpoint in --out")
     add("--seed", type=int, default=0)
     options = parser.parse_args()
