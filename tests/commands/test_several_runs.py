@@ -52,6 +52,13 @@ def rows_of(report: Report, table: str) -> list[dict[str, Any]]:
     return rows
 
 
+def test_a_memory_that_no_run_learned_by_itself_is_named_once(tmp_path: Path) -> None:
+    memory = {"sources": ["sim"], "learned_by": ["sim"], "entries": 9}
+    report = tunings(tmp_path, hashes={"memory": {"D": "m" * 64}}, memories={"m" * 64: memory})
+    (note,) = [n for n in report.as_json()["tables"]["main"]["notes"] if n.startswith("Borrowed")]
+    assert "learned by sim, not by tuned-0 or tuned-1 or tuned-2." in note
+
+
 def test_the_main_table_has_the_wins_of_each_run_their_mean_and_their_spread(
     tmp_path: Path,
 ) -> None:

@@ -157,8 +157,9 @@ def missing_notes(run: Run) -> Iterator[str]:
         )
     if not run.complete:
         yield (
-            f"{unfinished(run)} Until then the conditions may have different tasks: prefer the "
-            "pairwise comparisons to the rates."
+            f"{unfinished(run)} Until then the conditions may have different tasks. Long episodes "
+            "end last, and most of them are lost: the rates are too high, and a difference that "
+            "long episodes make is missing from the pairs."
         )
     for name, part in named_parts(run):
         file = Path(name, EPISODES)

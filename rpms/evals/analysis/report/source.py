@@ -50,7 +50,7 @@ def short_type(run: Run, kind: str) -> str:
 
 
 def borrowed_memory(run: Run) -> Iterator[str]:
-    """A note for conditions whose memory was learned by another model."""
+    """A note for conditions whose memory was learned by another model; models are put together."""
     readers: dict[tuple[str, str], list[str]] = {}
     for part in run.parts if run.pooled else (run,):
         for name in filter(part.manifest.conditions.__contains__, run.conditions):
@@ -58,15 +58,18 @@ def borrowed_memory(run: Run) -> Iterator[str]:
             if context.get("memory") and context.get("memory_control", "none") != "empty":
                 digest = part.manifest.hashes.memory.get(name, "")
                 readers.setdefault((digest, part.model(name)), []).append(name)
+    notes: dict[tuple[str, str], list[str]] = {}
     for (digest, model), conditions in readers.items():
         memory = run.manifest.memories.get(digest)
         if memory is None or memory.learned_by in ([], [model]):
             continue
+        titles, authors = map(condition_title, conditions), " and ".join(memory.learned_by)
         alone = " alone" if model in memory.learned_by else ""
+        notes.setdefault((f"{', '.join(titles)} was learned by {authors}", alone), []).append(model)
+    for (words, alone), models in notes.items():
         yield (
-            f"Borrowed memory: the memory of {', '.join(map(condition_title, conditions))} was "
-            f"learned by {' and '.join(memory.learned_by)}, not by {model}{alone}. The figures "
-            "show how this memory helps the model, not what the model learned by itself."
+            f"Borrowed memory: the memory of {words}, not by {' or '.join(models)}{alone}. The "
+            "figures show how this memory helps the model, not what the model learned by itself."
         )
 
 
