@@ -56,8 +56,8 @@ def differences(model: Any, lines: list[Expected]) -> Iterator[Difference]:
     """Send every prompt to a chat model and yield the replies that differ."""
     for number, (messages, expected) in enumerate(lines, 1):
         reply = model.invoke(messages).text.strip()
-        if sys.stderr.isatty():
-            print(f"\r{number} of {len(lines)} prompts", end="", file=sys.stderr)
+        if number % 10 == 0:
+            print_safe(f"{number} of {len(lines)} prompts", file=sys.stderr)
         if reply != expected:
             yield Difference(number, expected, reply)
 
