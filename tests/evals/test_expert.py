@@ -30,6 +30,7 @@ from tests.scripted_episode import under
 
 SPLIT = "generated_seen"
 Rows = list[dict[str, Any]]
+VETO = "Choose another action, in the same form."
 
 
 def taught(out: Path, conditions: str, limit: int, *arms: str, **how: Any) -> tuple[Rows, Rows]:
@@ -58,6 +59,40 @@ def test_a_mistake_is_followed_by_recovery_or_by_itself_and_never_a_target(tmp_p
         assert not any({n, n + 1, n + 2, n + 3} <= {*erred} for n in erred)
     assert repeated > 2
     assert [row["not_learned"] for row in taught(tmp_path, "B", 1)[1]] == [[]]
+
+
+@pytest.mark.engine
+def test_the_answer_to_a_veto_is_learned_and_the_vetoed_reply_is_not(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"mistakes": 0.4, "per": "decision"}
+    lines, _ = taught(tmp_path, "", 6, "guarded:condition=D,guard=verify", **how)
+    after_veto = [line["messages"] for line in lines if VETO in line["messages"][-2]["content"]]
+    assert len(after_veto) > 5
+    for *_, vetoed, veto, answer in after_veto:
+        assert (vetoed["weight"], veto["role"], answer["weight"]) == (0, "user", 1)
+        action = vetoed["content"].rpartition("Action: ")[2]
+        assert veto["content"].startswith(f"'{action}' was not carried out [")
+        assert answer["content"].rpartition("Action: ")[2] != action
+    # Some vetoed actions are proposed again; then a fallback is played, which is not learned.
+    lines, about = taught(tmp_path, "", 6, "guarded:condition=D,guard=verify", mistakes=0.4)
+    texts = [m["content"] for line in lines for m in line["messages"] if m["role"] == "user"]
+    vetoed = sum(VETO in text for text in texts)
+    assert len(after_veto) < vetoed < len(after_veto) + sum(len(row["not_learned"]) for row in about)
+
+
+def test_a_mistake_can_be_a_number_after_the_last_of_its_kind() -> None:
+    world = get_environment("alfworld")
+    goal = world.parse_goal("put a pencil in sofa")
+    belief = world.first_belief(goal["sentence"])
+    belief["places"] = ["drawer 1", "drawer 2", "sofa 1"]
+    state = EpisodeState(
+        env="alfworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
+        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
+        history=[Turn(step=1, thought="", action="look", observation="", failed=False, reply="")],
+    )  # fmt: skip
+    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
+    made = [llm_call(under(state, context))["decisions"][0] for context in erring]
+    assert {decision["proposal"] for decision in made} == {"go to drawer 1"}
+    assert 3 < Counter(decision["played"] for decision in made)["go to drawer 3"] < 25
 
 
 @pytest.mark.engine

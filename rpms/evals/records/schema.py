@@ -358,6 +358,7 @@ class Step(TypedDict):
     recalls: NotRequired[list[StepRecall]]
     truncated: NotRequired[dict[str, Count]]
     prompt: NotRequired[list[tuple[str, Count]]]
+    vetoes: NotRequired[list[tuple[str, Count]]]
     knowledge_tokens: NotRequired[Count]
     dropped_turns: NotRequired[Count]
     decisions: NotRequired[list[StepDecision]]
@@ -380,7 +381,8 @@ _LOG: TypeAdapter[Log] = TypeAdapter(Log)
 def check_log(log: Mapping[str, Any]) -> None:
     """Raise ValueError for an invalid step log or a reference to a missing text."""
     checked = _LOG.validate_python(log)
-    numbers = [number for step in checked["steps"] for _, number in step.get("prompt", [])]
+    prompts = ([*step.get("prompt", []), *step.get("vetoes", [])] for step in checked["steps"])
+    numbers = [number for prompt in prompts for _, number in prompt]
     if max(numbers, default=-1) >= len(checked["messages"]):
         raise ValueError("a prompt refers to a text that is not in the log")
 

@@ -127,6 +127,7 @@ class EpisodeRecorder:
             self._note_reply(state)
         elif stage == "action_arbitration":  # at once, because a vetoed action has no turn
             self.steps[-1]["decisions"] = self._decisions(state)
+            self._note_vetoes(state)
         elif stage == "env_step" and len(state["history"]) == len(self.steps):
             self._note_turn(state)  # an environment that failed adds no turn
         self._last = perf_counter()
@@ -148,14 +149,23 @@ class EpisodeRecorder:
         self.steps.append(step)
 
     def _note_prompt(self, state: EpisodeState) -> None:
-        messages: Any = convert_to_openai_messages(state["prompt"])
-        prompt = [[message["role"], self._index(message["content"])] for message in messages]
+        prompt = self._numbered(state)
         copied = ("recalls", "truncated", "knowledge_tokens", "dropped_turns", "shortlist")
         self.steps[-1] |= {
             "rules": _rule_ids(state["rules"]),
             "prompt": prompt,
             **{name: self.state[name] for name in copied},
         }
+
+    def _note_vetoes(self, state: EpisodeState) -> None:
+        """Keep the vetoed replies and the guard's answers, which continue the step's prompt."""
+        if state["retries"]:
+            self.steps[-1]["vetoes"] = self._numbered(state)[len(self.steps[-1]["prompt"]) :]
+
+    def _numbered(self, state: EpisodeState) -> list[list[Any]]:
+        """The prompt; the number of a text says where it is in the log's messages."""
+        messages: Any = convert_to_openai_messages(state["prompt"])
+        return [[message["role"], self._index(message["content"])] for message in messages]
 
     def _index(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))

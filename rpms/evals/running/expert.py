@@ -55,7 +55,7 @@ def llm_call(state: EpisodeState) -> EpisodeState:
     ]
     point = decision_point(state)._replace(repeated_here=(*earlier, *vetoed))
     best, reason = _choose(point, state["recalls"], context.rules)
-    rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}")
+    rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}|{len(vetoed)}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
         action = _mistake(state["env"], point, best, rng) or best
@@ -146,9 +146,14 @@ def _may_err(state: EpisodeState) -> bool:
 
 
 def _repeated_mistake(state: EpisodeState) -> str:
-    """The last mistake if it was rejected, as models repeat such actions, up to DEEP times."""
+    """The last mistake if it was vetoed once or rejected, as models repeat such actions.
+
+    A rejected one is repeated up to DEEP times.
+    """
     mistakes = [d for d in state["decisions"] if d["reason"] == MISTAKE]
     turns = state["history"][-DEEP:]
+    if mistakes and mistakes[-1]["step"] > state["steps"]:  # in this step, so it was vetoed
+        return mistakes[-1]["played"] if state["retries"] == 1 else ""
     if not mistakes or mistakes[-1]["step"] != state["steps"] or not turns[-1]["failed"]:
         return ""
     action, actions = mistakes[-1]["played"], [turn["action"] for turn in turns]
@@ -157,7 +162,7 @@ def _repeated_mistake(state: EpisodeState) -> str:
 
 
 def _mistake(env: str, point: DecisionPoint, right: str, rng: random.Random) -> str:
-    """A step of the plan that is too early, or else any action with names of the belief.
+    """A step that is too early, a number too far, or else any action with names of the belief.
 
     If an answer is due, the mistake is at times a wrong answer, which ends the episode and which
     memory learns from. Forbidden actions are never tried, because the rule says all there is to
@@ -166,6 +171,8 @@ def _mistake(env: str, point: DecisionPoint, right: str, rng: random.Random) -> 
     belief = point.belief
     if (wrong := _wrong_answers(point, right)) and rng.random() < WRONG:
         return rng.choice(wrong)
+    if (too_far := _counted_on(point, right)) and rng.random() < 0.3:
+        return rng.choice(too_far)
     if (early := _early_steps(env, point)) and rng.random() < 0.5:
         return rng.choice(early)
     things = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
@@ -211,6 +218,23 @@ def _wrong_answers(point: DecisionPoint, right: str) -> list[str]:
         if action != right and is_answer and forbidden_by(point.manual, action, point.goal) is None:
             wrong.append(action)
     return wrong
+
+
+def _counted_on(point: DecisionPoint, right: str) -> list[str]:
+    """The right action with a number after the last of its kind, as of a model that counts on.
+
+    After ``drawer 3``, the last one, models search ``drawer 4``.
+    """
+    belief = point.belief
+    known = {*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]}
+    rule, names = match_action(point.manual, right) or (None, {})
+    actions = []
+    for parameter, name in names.items() if rule else ():
+        kind, _ = in_order(name)
+        last = max(number for other, number in map(in_order, {*known, name}) if other == kind)
+        if last:
+            actions.append(rule.syntax.format(**{**names, parameter: f"{kind} {last + 1}"}))
+    return actions
 
 
 def _early_steps(env: str, point: DecisionPoint) -> list[str]:

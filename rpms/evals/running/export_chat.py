@@ -63,12 +63,16 @@ class ExportCounts(NamedTuple):
 
 
 class DecidedStep(NamedTuple):
-    """One prompt and its reply; a reply that is not a ``target`` is context only."""
+    """One prompt and its reply; a reply that is not a ``target`` is context only.
+
+    ``vetoes`` continue the prompt: replies that the guard vetoed, each with its answer.
+    """
 
     step: int
     prompt: Sequence[Message]
     reply: str
     target: bool = True
+    vetoes: Sequence[Message] = ()
 
 
 class Lesson(NamedTuple):
@@ -79,27 +83,35 @@ class Lesson(NamedTuple):
     won: bool
 
 
-def prompt_of(log: Mapping[str, Any], step: Mapping[str, Any]) -> list[Message]:
-    """A step's prompt; empty if the episode was interrupted before it."""
+def prompt_of(
+    log: Mapping[str, Any], step: Mapping[str, Any], key: Literal["prompt", "vetoes"] = "prompt"
+) -> list[Message]:
+    """A step's prompt or its vetoes; empty if there are none."""
     texts = log["messages"]
-    return [Message(role=role, content=texts[number]) for role, number in step.get("prompt", [])]
+    return [Message(role=role, content=texts[number]) for role, number in step.get(key, [])]
 
 
 def lesson_of(episode: Episode, log: Mapping[str, Any], env: str, split: str, agent: str) -> Lesson:
     """A finished episode; replies that were rejected, retried or replaced are no targets.
 
-    The expert's actions are targets even if the environment rejects them, because they follow the
-    manual.
+    The reply after a veto is one, so that a model learns to answer vetoes. The expert's actions are
+    targets even if the environment rejects them, because they follow the manual.
     """
     decisions = []
     for step in log["steps"]:
-        prompt = prompt_of(log, step)
-        verdicts = {decision["verdict"] for decision in step.get("decisions", [])}
+        prompt, vetoes = prompt_of(log, step), prompt_of(log, step, "vetoes")
         sound = bool(step["action"]) and (agent == EXPERT or not step["failed"])
         if prompt and step["reply"]:
-            target = sound and verdicts <= {"accepted"}
-            decisions.append(DecidedStep(step["step"], prompt, step["reply"], target))
+            target = sound and _accepted(step.get("decisions", []))
+            decisions.append(DecidedStep(step["step"], prompt, step["reply"], target, vetoes))
     return Lesson(_metadata(episode, env, split, agent), decisions, episode.success)
+
+
+def _accepted(decisions: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the last reply of a step was executed as it was, and is no mistake."""
+    verdicts = [decision["verdict"] for decision in decisions]
+    vetoed = max((number for number, v in enumerate(verdicts, 1) if v == "retried"), default=0)
+    return {*verdicts[vetoed:]} <= {"accepted"}
 
 
 def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
@@ -134,7 +146,7 @@ def lines_of(lesson: Lesson, per: Per, limit: int = 0) -> Iterator[tuple[Documen
         return
     learned = [decision for decision in decisions if decision.target]
     for decision in evenly(learned, limit or len(learned)):
-        messages = [*_unlearned(decision.prompt), _reply(decision)]
+        messages = [*_unlearned([*decision.prompt, *decision.vetoes]), _reply(decision)]
         yield {"messages": messages}, {**lesson.metadata, "step": decision.step}
 
 
@@ -144,7 +156,7 @@ def _conversation(decisions: Sequence[DecidedStep]) -> list[Document]:
     for number, decision in enumerate(decisions):
         if number:
             messages.append({**decision.prompt[-1]})
-        messages.append(_reply(decision))
+        messages += [*_unlearned(decision.vetoes), _reply(decision)]
     return messages
 
 
