@@ -51,30 +51,24 @@ def action_arbitration(state: EpisodeState) -> EpisodeState:
 def _verify(
     state: EpisodeState, point: DecisionPoint, proposal: str, objection: Veto, context: RunContext
 ) -> EpisodeState:
-    """Ask the model again, unless retries are used up or it repeats a vetoed action.
+    """Ask the model again, unless retries are used up or it repeats an action vetoed in this step.
 
-    Vetoes of earlier steps count while the belief has not changed since. An action is only
-    replaced by a fallback after the model was asked again at least once.
+    An action is only replaced by a fallback after the model was asked again at least once.
     """
-    step, changed = state["steps"] + 1, state["steps"] - len(state["ineffective"])
-    vetoed = [
-        (past["step"], past["proposal"])
+    before = [
+        past["proposal"]
         for past in state["decisions"]
-        if past["step"] > changed and past["verdict"] in ("retried", "fallback")
+        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
     ]
-    before = [action for at, action in vetoed if at == step]
-    again = proposal in (action for _, action in vetoed)
     repair = _advice(point, proposal)
-    if state["retries"] < context.max_retries and not again:
+    if state["retries"] < context.max_retries and proposal not in before:
         update = _decide(state, proposal, "retried", objection, "", repair)
         question = _question(state, proposal, objection, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["retries"] = state["retries"] + 1
         return update
-    if not (state["retries"] or again):
-        if proposal:
-            return _decide(state, proposal, "overridden", objection, proposal)
-        before = []
+    if proposal and not before:
+        return _decide(state, proposal, "overridden", objection, proposal)
     played = _fallback(point, [proposal, *reversed(before)])
     return _decide(state, proposal, "fallback", objection, played, repair)
 

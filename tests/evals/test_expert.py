@@ -76,7 +76,9 @@ def test_the_answer_to_a_veto_is_learned_and_the_vetoed_reply_is_not(tmp_path: P
     lines, about = taught(tmp_path, "", 6, "guarded:condition=D,guard=verify", mistakes=0.4)
     texts = [m["content"] for line in lines for m in line["messages"] if m["role"] == "user"]
     vetoed = sum(VETO in text for text in texts)
-    assert len(after_veto) < vetoed < len(after_veto) + sum(len(row["not_learned"]) for row in about)
+    assert (
+        len(after_veto) < vetoed < len(after_veto) + sum(len(row["not_learned"]) for row in about)
+    )
 
 
 def test_a_mistake_can_be_a_number_after_the_last_of_its_kind() -> None:
