@@ -228,8 +228,10 @@ def _counted_on(point: DecisionPoint, right: str) -> list[str]:
     belief = point.belief
     known = {*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]}
     rule, names = match_action(point.manual, right) or (None, {})
+    if rule is None:
+        return []
     actions = []
-    for parameter, name in names.items() if rule else ():
+    for parameter, name in names.items():
         kind, _ = in_order(name)
         last = max(number for other, number in map(in_order, {*known, name}) if other == kind)
         if last:
