@@ -26,7 +26,7 @@ from rpms.rules.conditions import (
 )
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, ApplicableAction
-from rpms.rules.semantics import match_action
+from rpms.rules.semantics import check_action, match_action
 from rpms.vocabulary.belief import copy_belief, in_order
 from rpms.vocabulary.naming import same_thing
 from rpms.vocabulary.turn import Choice
@@ -45,13 +45,15 @@ class Veto(NamedTuple):
 def with_rejections(point: DecisionPoint) -> DecisionPoint:
     """The decision point with places that rejections showed to be at this spot.
 
-    The belief itself learns nothing from a rejection, as in the paper.
+    A rejection shows nothing if an unmet precondition explains it, such as a place that this room
+    does not have. The belief itself learns nothing from a rejection, as in the paper.
     """
     places = []
     for action in point.no_effect:
-        matched = match_action(point.manual, action)
-        if matched and matched[0].rejected_means_here and point.manual.knows(matched[0]):
-            places.append(matched[1][matched[0].rejected_means_here])
+        rule, names = match_action(point.manual, action) or (None, {})
+        explained = check_action(point.manual, action, point.belief).verdict == "fails"
+        if rule and rule.rejected_means_here and point.manual.knows(rule) and not explained:
+            places.append(names[rule.rejected_means_here])
     if not places:
         return point
     belief = copy_belief(point.belief)

@@ -140,6 +140,18 @@ def test_the_expert_plays_an_ordinary_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.engine
+def test_a_veto_of_somebodys_own_choice_is_answered_too(tmp_path: Path) -> None:
+    arms = {"V": Variant(RunContext.for_condition("D+verify", model="random", max_steps=4))}
+    here = ExecutionOptions(workers=0)
+    run = evaluate(arms, out=tmp_path, split=SPLIT, limit=1, execution=here, show=False).run
+    export_chat(run, tmp_path / "x.jsonl", corrected=True)
+    rows = [json.loads(row)["messages"] for row in (tmp_path / "x.jsonl").read_text().splitlines()]
+    vetoed = [row for row in rows if VETO in row[-2]["content"]]
+    assert len(rows) > len(vetoed) > 0
+    assert not any(row[-1]["content"].endswith("Action: look") for row in vetoed)
+
+
+@pytest.mark.engine
 def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
     tmp_path: Path,
 ) -> None:

@@ -140,6 +140,13 @@ def test_what_was_vetoed_in_an_earlier_step_is_asked_about_again() -> None:
     ]  # fmt: skip
 
 
+def test_a_place_that_rejects_is_at_this_spot_only_if_the_room_has_it() -> None:
+    """A rejected walk to a place that does not exist shows nothing about the spot."""
+    here: dict[str, Any] = {"location": "sofa 1", "searched": ["sofa 1"]}
+    for rejected, first in [("cabinet 1", "look"), ("cabinet 9", "go to fridge 1")]:
+        assert shortlist(state("", [f"go to {rejected}"], **here))[0]["action"] == first
+
+
 def test_judging_knows_what_the_world_refused_since_something_changed() -> None:
     now = state("", ["open fridge 1", "look"])
     now["history"] = [

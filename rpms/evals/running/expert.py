@@ -226,14 +226,14 @@ def _counted_on(point: DecisionPoint, right: str) -> list[str]:
     After ``drawer 3``, the last one, models search ``drawer 4``.
     """
     belief = point.belief
-    known = {*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]}
+    instances = {*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]}
     rule, names = match_action(point.manual, right) or (None, {})
     if rule is None:
         return []
     actions = []
     for parameter, name in names.items():
         kind, _ = in_order(name)
-        last = max(number for other, number in map(in_order, {*known, name}) if other == kind)
+        last = max(number for other, number in map(in_order, {*instances, name}) if other == kind)
         if last:
             actions.append(rule.syntax.format(**{**names, parameter: f"{kind} {last + 1}"}))
     return actions

@@ -115,11 +115,18 @@ def _accepted(decisions: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
-    """An episode, won or lost: its prompts, each with the expert's reply."""
+    """An episode, won or lost: its prompts, each with the expert's reply, also after vetoes.
+
+    A veto of the model's own choice teaches it to read vetoes. After a mistake made on purpose the
+    best action is the one that it would choose anyway.
+    """
     goal = get_environment(env).parse_goal(episode.goal)
-    replies = corrections(env, goal, log["steps"])
-    prompts = ((step["step"], prompt_of(log, step), reply) for step, reply in replies)
-    decisions = [DecidedStep(*decision) for decision in prompts if decision[1]]
+    decisions = []
+    for step, reply in corrections(env, goal, log["steps"]):
+        prompt, vetoes = prompt_of(log, step), prompt_of(log, step, "vetoes")
+        for answered in ((), vetoes) if vetoes else ((),):
+            if prompt:
+                decisions.append(DecidedStep(step["step"], prompt, reply, vetoes=answered))
     return Lesson(_metadata(episode, env, split, EXPERT), decisions, won=True)
 
 
