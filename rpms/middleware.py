@@ -35,6 +35,7 @@ from rpms.graph.build import next_stage
 from rpms.guard.answers import belief_after
 from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
+from rpms.models.cached import innermost
 from rpms.models.prices import rates_for
 from rpms.nodes.action_arbitration import note_played
 from rpms.nodes.belief_update import follow_belief
@@ -369,6 +370,7 @@ def _logged_errors() -> Iterator[None]:
 
 def _decoding(model: Any) -> dict[str, Any]:
     """Return a model's name and temperature; clients have different fields for the name."""
+    model = innermost(model)
     names = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
     name = next((n for n in names if n and isinstance(n, str)), type(model).__name__)
     temperature = getattr(model, "temperature", None)

@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.models import default_timeout, open_model
-from rpms.models.response_cache import ResponseCache
+from rpms.models.cached import CachedModel
 from rpms.vocabulary.context import RunContext
 
 log = logging.getLogger("rpms")
@@ -56,8 +56,7 @@ def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:
 
     This requests the servers' model lists, so do not call it on an event loop.
     """
-    caches = (chat.cache for chat in chats)
-    doubts = [cache.doubt() for cache in caches if isinstance(cache, ResponseCache)]
+    doubts = [chat.replies.doubt() for chat in chats if isinstance(chat, CachedModel)]
     for doubt in dict.fromkeys(filter(None, doubts)):
         log.warning("%s", doubt)
 

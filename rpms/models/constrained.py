@@ -23,6 +23,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
+from rpms.models.cached import CachedModel
 from rpms.vocabulary.safe_text import redact
 
 log = logging.getLogger("rpms")
@@ -98,7 +99,9 @@ _lock = threading.Lock()
 
 def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
     """Wrap a model so that its replies are constrained to actions; ``server`` names it in logs."""
-    if isinstance(model, ConstrainedModel) or model._llm_type.startswith("rpms-"):
+    if isinstance(model, CachedModel) and not isinstance(model.inner, ConstrainedModel):
+        model = model.inner  # its cached replies are unconstrained
+    if isinstance(model, CachedModel | ConstrainedModel) or model._llm_type.startswith("rpms-"):
         return model
     fields = ("model_name", "model", "openai_api_base", "base_url")
     parts = [str(getattr(model, field, "") or "") for field in fields]

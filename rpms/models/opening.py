@@ -18,6 +18,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from rpms.models import community, controls, local, sim
+from rpms.models.cached import CachedModel
 from rpms.models.constrained import constrain
 from rpms.models.merging import MERGER
 from rpms.models.response_cache import ResponseCache
@@ -50,8 +51,8 @@ def open_model(
     constrained to actions of the ``allowed_syntaxes``, if there are any.
     """
     model = _open(name, temperature, max_tokens, timeout_s, base_url, seed, cache, allowed_syntaxes)
-    if isinstance(model.cache, ResponseCache):
-        model.cache.ask_again()  # the server may have other weights by now
+    if isinstance(model, CachedModel):
+        model.replies.ask_again()  # the server may have other weights by now
     return model
 
 
@@ -98,11 +99,11 @@ def _open(
     if allowed_syntaxes:
         created = constrain(created, allowed_syntaxes, f"{name} {base_url}".strip())
     if cache:
-        identity: dict[str, Any] = {"model": name, **decoding}
-        if allowed_syntaxes:  # the name of earlier versions, so that their replies are found
-            identity["held_to"] = allowed_syntaxes
+        identity = {"model": name, **decoding, "allowed_syntaxes": allowed_syntaxes}
         served = redact(f"{name} at {base_url}" if base_url else name)
-        created.cache = ResponseCache(Path(cache), identity, max_tokens, served, ask_weights)
+        replies = ResponseCache(Path(cache), identity, max_tokens, served, ask_weights)
+        created.cache = False  # nor LangChain's global cache
+        return CachedModel(inner=created, replies=replies)
     return created
 
 

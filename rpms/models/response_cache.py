@@ -1,8 +1,8 @@
-"""A cache of model replies: a SQLite file behind LangChain's cache interface.
+"""A cache of model replies in a SQLite file; ``cached.py`` puts it in front of a model.
 
 Runs repeat the same prompts with greedy decoding, for example an ablation that is run twice. The
-key is everything that decides the reply: model, address, weights, decoding and prompt. Timeouts,
-conditions and run folders are not part of it.
+key is everything that decides the reply: model, address, weights, decoding, prompt and the options
+of the call. Timeouts, conditions and run folders are not part of it.
 
 The server's model list identifies the weights (``served_weights.py``). It is requested at the
 first lookup after the model was opened, in the thread of that lookup. While the server does not
@@ -23,15 +23,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, Generation
+from langchain_core.messages import AIMessage, BaseMessage
 
 from rpms.models.replies import CAPPED, normalize_reply
 from rpms.models.served_weights import WeightsId
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import cache_dir, path_variable
-from rpms.vocabulary.safe_text import valid
 
 log = logging.getLogger("rpms")
 
@@ -56,7 +53,7 @@ def default_file() -> Path:
     return cache_dir() / "responses.sqlite"
 
 
-class ResponseCache(BaseCache):
+class ResponseCache:
     """The replies of one model with one decoding; the file may hold those of many.
 
     Several processes may use the file at once: SQLite's write-ahead log lets them read while one
@@ -76,7 +73,7 @@ class ResponseCache(BaseCache):
 
         Args:
             file: the SQLite file.
-            identity: the part of the key besides the weights and the prompt.
+            identity: the part of the key besides the weights and the question.
             max_tokens: the token limit of a reply.
             served: name and address of the model, for messages.
             ask_weights: identifies the weights; returns None while the server does not answer.
@@ -121,28 +118,21 @@ class ResponseCache(BaseCache):
                     raise
                 time.sleep(BUSY_PAUSE_S)
 
-    def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the cached reply to a prompt, marked as replayed."""
-        if (key := self._key(prompt)) is None:
+    def lookup(self, question: str) -> AIMessage | None:
+        """Return the cached reply to a question, marked as replayed."""
+        if (key := self._key(question)) is None:
             return None
         rows = self._run("SELECT reply FROM replies WHERE key = ?", key)
         try:
-            return [_read(stored) for stored in json.loads(rows[0][0])] if rows else None
+            return _read(json.loads(rows[0][0])) if rows else None
         except (ValueError, LookupError, TypeError):
             return None  # a damaged entry
 
-    def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Store a reply, unless the prompt has one already."""
-        if (key := self._key(prompt)) is None:
-            return
-        stored = json.dumps(
-            [self._keep(generation) for generation in return_val], ensure_ascii=False
-        )
-        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, stored)
-
-    def clear(self, **kwargs: Any) -> None:
-        """Delete every reply in the file, of all models."""
-        self._run("DELETE FROM replies")
+    def update(self, question: str, reply: BaseMessage) -> None:
+        """Store a reply, unless the question has one already."""
+        if (key := self._key(question)) is not None:
+            stored = json.dumps(self._keep(reply), ensure_ascii=False)
+            self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, stored)
 
     def ask_again(self) -> None:
         """Identify the weights again before the next lookup; called when the model is opened."""
@@ -200,19 +190,16 @@ class ResponseCache(BaseCache):
             _warned.add(warning)
             log.warning("%s", warning)
 
-    def _key(self, prompt: str) -> bytes | None:
-        """Return the key of a prompt; None while the weights are not identified."""
+    def _key(self, question: str) -> bytes | None:
+        """Return the key of a question; None while the weights are not identified."""
         if (weights := self._current_weights()) is None:
             return None
-        # Without information on the weights, the key is that of earlier versions.
-        weights_key = {"weights": weights.fields} if weights.fields else {}
-        identity = json.dumps({**self._identity, **weights_key}, sort_keys=True)
-        return _digest(f"{identity}\0{valid(prompt)}")
+        identity = json.dumps([self._identity, weights.fields], sort_keys=True)
+        return _digest(f"{identity}\0{question}")
 
-    def _keep(self, generation: Generation) -> dict[str, Any]:
+    def _keep(self, message: BaseMessage) -> dict[str, Any]:
         """Return the text and token counts of a reply, the only parts that a stage reads."""
-        message = generation.message if isinstance(generation, ChatGeneration) else None
-        reply = normalize_reply(message or AIMessage(generation.text), self._max_tokens)
+        reply = normalize_reply(message, self._max_tokens)
         stored = {"content": reply.text, "usage": reply.usage_metadata}
         return {**stored, CAPPED: True} if reply.response_metadata.get(CAPPED) else stored
 
@@ -228,7 +215,9 @@ def _is_full(error: Exception) -> bool:
     return name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR")
 
 
-def _read(stored: Mapping[str, Any]) -> ChatGeneration:
+def _read(stored: Mapping[str, Any]) -> AIMessage:
+    message = AIMessage(stored["content"], usage_metadata=stored["usage"])
     marks = {REPLAYED: True, **({CAPPED: True} if stored.get(CAPPED) else {})}
-    message = AIMessage(stored["content"], usage_metadata=stored["usage"], response_metadata=marks)
-    return ChatGeneration(message=message)
+    # A trace shows the tokens of the reply, but no cost.
+    usage = {**(stored["usage"] or {}), "total_cost": 0}
+    return message.model_copy(update={"response_metadata": marks, "usage_metadata": usage})

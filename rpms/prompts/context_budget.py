@@ -12,6 +12,7 @@ from math import ceil
 
 from langchain_core.language_models import BaseChatModel
 
+from rpms.models.cached import innermost
 from rpms.models.chat import open_chat, reply_tokens
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -79,8 +80,7 @@ def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = Non
 
 def model_limit(model: BaseChatModel) -> int:
     """Return the input limit from the model's profile; 0 if it has none."""
-    # ConstrainedModel wraps the model that has the profile.
-    profile = getattr(getattr(model, "inner", model), "profile", None) or {}
+    profile = getattr(innermost(model), "profile", None) or {}
     return int(profile.get("max_input_tokens") or NO_LIMIT)
 
 

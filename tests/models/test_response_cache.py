@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import sqlite3
 import subprocess
@@ -13,43 +14,50 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.load import dumps
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.tracers import BaseTracer, Run
 
+from rpms import RunContext, build_graph
 from rpms.models import open_model
+from rpms.models.cached import CachedModel, question_of
 from rpms.models.local import weight_stamps
 from rpms.models.response_cache import REPLAYED, ResponseCache
 from rpms.vocabulary.errors import RpmsError
 from tests.models import gguf_files
-from tests.openai_server import OpenAIServer, serving
+from tests.openai_server import Answer, OpenAIServer, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def reply(text: str) -> list[Any]:
+def reply(text: str) -> AIMessage:
     usage: Any = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
-    return [ChatGeneration(message=AIMessage(text, usage_metadata=usage))]
+    return AIMessage(text, usage_metadata=usage)
 
 
-def test_a_reply_comes_back_marked_unless_it_is_damaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ['{"cont', "[]", '"text"', "{}", '{"content": 1, "usage": 2}'])
+def test_a_reply_comes_back_marked_unless_it_is_damaged(tmp_path: Path, damaged: str) -> None:
     cache = ResponseCache(tmp_path / "deep" / "r.sqlite", {"model": "m"})
-    assert cache.lookup("p", "whatever") is None
-    cache.update("p", "whatever", reply("Action: look"))
-    found = cache.lookup("p", "another string of the client's own")
-    assert found is not None
-    message = found[0].message  # type: ignore[attr-defined]
-    assert message.content == "Action: look" and message.usage_metadata["input_tokens"] == 5
-    assert message.response_metadata == {REPLAYED: True}
-    assert cache.lookup("q", "whatever") is None
-    cache.update("p", "", reply("something else"))
-    assert cache.lookup("p", "")[0].text == "Action: look"  # type: ignore[index]
+    assert cache.lookup("p") is None
+    cache.update("p", reply("Action: look"))
+    found = cache.lookup("p")
+    assert found is not None and found.usage_metadata is not None
+    assert found.text == "Action: look" and found.usage_metadata["input_tokens"] == 5
+    assert found.response_metadata == {REPLAYED: True}
+    assert cache.lookup("q") is None
+    cache.update("p", reply("something else"))
+    assert cache.lookup("p") == found
     with closing(sqlite3.connect(tmp_path / "deep" / "r.sqlite")) as database:
-        database.execute("UPDATE replies SET reply = '[{\"cont'")
+        database.execute("UPDATE replies SET reply = ?", (damaged,))
         database.commit()
-    assert cache.lookup("p", "") is None  # damaged: asked for again
-    cache.clear()
-    cache.update("p", "", reply("something else"))
-    assert cache.lookup("p", "")[0].text == "something else"  # type: ignore[index]
+    assert cache.lookup("p") is None  # asked for again
 
 
 async def ask(url: str, file: Path, **settings: Any) -> AIMessage:
@@ -78,16 +86,140 @@ async def test_only_what_decides_a_reply_is_part_of_the_key(
     assert len(openai_server.requests) == 6
 
 
+PROMPT = [SystemMessage("Be brief."), HumanMessage("Where am I?"), AIMessage("Here.")]
+OTHER_QUESTIONS: list[tuple[list[BaseMessage], dict[str, Any]]] = [
+    (PROMPT[:-1], {}),
+    ([PROMPT[0], PROMPT[2], PROMPT[1]], {}),
+    ([*PROMPT[:-1], HumanMessage("Here.")], {}),  # another role
+    ([*PROMPT[:-1], AIMessage("Here!")], {}),
+    ([*PROMPT[:-1], AIMessage("Here.", name="guide")], {}),
+    ([*PROMPT[:-1], AIMessage("Here.", tool_calls=[{"name": "look", "args": {}, "id": "1"}])], {}),
+    ([*PROMPT[:-1], AIMessage([{"type": "text", "text": "Here."}])], {}),
+    ([*PROMPT, ToolMessage("A lamp.", tool_call_id="1")], {}),
+    ([*PROMPT, ToolMessage("A lamp.", tool_call_id="2")], {}),
+    (PROMPT, {"choices": ["look"]}),
+    (PROMPT, {"choices": ["go to desk 1"]}),
+    (PROMPT, {"stop": ["\n"]}),
+    (PROMPT, {"temperature": 0.0}),
+    (PROMPT, {"temperature": 0.5}),
+]
+
+
+def test_all_that_is_sent_is_part_of_the_question() -> None:
+    asked = [question_of(PROMPT), *(question_of(sent, **given) for sent, given in OTHER_QUESTIONS)]
+    assert len({*asked}) == len(OTHER_QUESTIONS) + 1
+    usage: Any = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    again = AIMessage("Here.", id="7", response_metadata={"took": 3}, usage_metadata=usage)
+    assert question_of([*PROMPT[:-1], again], stop=None) == asked[0]
+
+
+async def test_the_choices_of_a_call_are_part_of_the_key(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Guard ``policy`` constrains each reply to another shortlist; the prompt may be the same."""
+
+    def first_choice(request: dict[str, Any]) -> Answer:
+        schema = request["response_format"]["json_schema"]["schema"]
+        action = schema["properties"]["action"]["pattern"].strip("^()$").partition("|")[0]
+        return Answer(json.dumps({"thought": "", "action": action}))
+
+    openai_server.plays_by(first_choice)
+    model = open_model("openai:choosing", base_url=openai_server.url,
+                       cache=str(tmp_path / "r.sqlite"), allowed_syntaxes=("look",))  # fmt: skip
+    for _ in range(2):
+        for choices in (["go to desk 1", "look"], ["look", "go to desk 1"]):
+            message = await model.ainvoke("What now?", choices=choices)
+            assert json.loads(message.text)["action"] == choices[0]
+    assert len(openai_server.requests) == 2
+
+
+class Unserialised(HumanMessage):
+    """A message that LangChain's ``dumps`` cannot serialise."""
+
+    def to_json(self) -> Any:
+        raise AssertionError("a message was serialised")
+
+
+@pytest.mark.parametrize("sync", [True, False])
+async def test_langchain_serialises_no_prompt(
+    openai_server: OpenAIServer, tmp_path: Path, sync: bool
+) -> None:
+    """With a long prompt, that takes nearly as long as the rest of a call."""
+    prompt: list[Any] = [*PROMPT, Unserialised("Where am I?")]
+    with pytest.raises(AssertionError, match="was serialised"):
+        dumps(prompt)
+    model = open_model("openai:m", base_url=openai_server.url, cache=str(tmp_path / "r.sqlite"))
+    for replayed in (False, True):
+        call = asyncio.to_thread(model.invoke, prompt) if sync else model.ainvoke(prompt)
+        message = await call
+        assert message.text == "Action: look"
+        assert (REPLAYED in message.response_metadata) == replayed
+
+
+class Traces(BaseTracer):
+    """Keeps what a tracer such as LangSmith's is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[Run] = []
+
+    def _persist_run(self, run: Run) -> None:
+        self.runs.append(run)
+
+
+async def test_a_cached_reply_is_traced_like_a_new_one(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    traces = Traces()
+    model = open_model("openai:m", base_url=openai_server.url, cache=str(tmp_path / "r.sqlite"))
+    for _ in range(2):
+        await model.ainvoke(PROMPT, {"callbacks": [traces], "tags": ["mine"]}, stop=["x"])
+    new, cached = traces.runs
+    assert len(openai_server.requests) == 1
+    assert (new.name, new.tags, new.inputs) == (cached.name, cached.tags, cached.inputs)
+    assert new.metadata == cached.metadata and new.metadata["ls_model_name"] == "m"
+    message = cached.outputs["generations"][0][0]["message"]["kwargs"]  # type: ignore[index]
+    assert message["response_metadata"][REPLAYED] and message["usage_metadata"]["total_cost"] == 0
+
+
+def test_a_cached_reply_is_streamed(tmp_path: Path) -> None:
+    replies = ResponseCache(tmp_path / "r.sqlite", {})
+    context, shown = RunContext(max_steps=2), list[str]()
+    for script in ([AIMessage("Action: look")] * 2, []):
+        model = CachedModel(inner=GenericFakeChatModel(messages=iter(script)), replies=replies)
+        stream = build_graph(model=model).stream(
+            {"task": "0"}, context=context, stream_mode="messages"
+        )
+        tokens = [message.content for message, _ in stream]  # type: ignore[union-attr]
+        shown.append("".join(tokens))
+        assert (len(tokens) > 2) == bool(script)
+    assert shown == ["Action: lookAction: look"] * 2
+
+
+async def test_replies_with_tool_calls_are_not_cached(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """The cache stores texts: a replayed call would have lost its arguments."""
+    tool = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    message = {"role": "assistant", "content": None, "tool_calls": [tool]}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    body = {"id": "1", "object": "chat.completion", "model": "m", "choices": [choice]}
+    openai_server.plays(Answer(raw=json.dumps(body).encode()))
+    model = open_model("openai:m", base_url=openai_server.url, cache=str(tmp_path / "r.sqlite"))
+    with_tools = model.bind_tools([{"name": "look", "description": "", "parameters": {}}])
+    for _ in range(2):
+        assert (await with_tools.ainvoke("Look.")).tool_calls[0]["name"] == "look"
+
+
 WRITER = """
 import sys
 from pathlib import Path
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration
 from rpms.models.response_cache import ResponseCache
 cache = ResponseCache(Path(sys.argv[1]), {"model": "m"})
 for number in range(40):
-    cache.update(f"{sys.argv[2]} {number}", "", [ChatGeneration(message=AIMessage(sys.argv[2]))])
-    assert cache.lookup(f"{sys.argv[2]} {number}", "") is not None
+    cache.update(f"{sys.argv[2]} {number}", AIMessage(sys.argv[2]))
+    assert cache.lookup(f"{sys.argv[2]} {number}") is not None
 """
 
 
@@ -98,8 +230,8 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
     assert [writer.wait(300) for writer in writers] == [0, 0]
     cache = ResponseCache(file, {"model": "m"})
     for name, number in itertools.product("ab", range(40)):
-        found = cache.lookup(f"{name} {number}", "")
-        assert found is not None and found[0].text == name
+        found = cache.lookup(f"{name} {number}")
+        assert found is not None and found.text == name
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
@@ -254,8 +386,8 @@ async def test_a_server_that_tells_nothing_leaves_a_doubt_that_is_said(
     if listed and listed[-1].get("created", 0) > 5:
         listed[-1]["created"] = int(time.time())
     model = open_model("openai:m", base_url=openai_server.url, cache=str(tmp_path / "r.sqlite"))
-    assert isinstance(model.cache, ResponseCache)
-    doubt = await asyncio.to_thread(model.cache.doubt)
+    assert isinstance(model, CachedModel)
+    doubt = await asyncio.to_thread(model.replies.doubt)
     assert words.format(url=openai_server.url) in doubt and bool(doubt) == bool(words)
     assert "\n" not in doubt and openai_server.listings == 1
     for _ in range(2):
