@@ -159,8 +159,9 @@ class EpisodeRecorder:
 
     def _note_vetoes(self, state: EpisodeState) -> None:
         """Keep the vetoed replies and the guard's answers, which continue the step's prompt."""
-        if state["retries"]:
-            self.steps[-1]["vetoes"] = self._numbered(state)[len(self.steps[-1]["prompt"]) :]
+        prompt = self.steps[-1].get("prompt")  # a tool agent writes its own prompts
+        if prompt and state["retries"]:
+            self.steps[-1]["vetoes"] = self._numbered(state)[len(prompt) :]
 
     def _numbered(self, state: EpisodeState) -> list[list[Any]]:
         """The prompt; the number of a text says where it is in the log's messages."""
