@@ -238,17 +238,12 @@ def chunk(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="session")
-def walks(
-    walked_games: list[Path], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[int], list[Walk]]:
+def walks(walked_games: list[Path], shared_folder: Path) -> Callable[[int], list[Walk]]:
     """The random walks of one chunk, walked once per run by the first worker to need them."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
 
     @lru_cache(maxsize=1)
     def load(number: int) -> list[Walk]:
-        store = shared / f"walks-{number}.pickle"
+        store = shared_folder / f"walks-{number}.pickle"
         with store.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not store.is_file():

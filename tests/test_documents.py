@@ -44,8 +44,11 @@ def test_the_python_of_a_page_runs(
     code: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
     no_workers: None,
 ) -> None:
+    if '"local:' in code:
+        request.getfixturevalue("shipped_model")
     main = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -150,7 +150,7 @@ def test_one_document_with_both_episodes(
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("local_model")
+@pytest.mark.usefixtures("shipped_model")
 def test_the_shipped_model_loses_and_wins_as_the_readme_shows(rpms: Rpms, tmp_path: Path) -> None:
     done = rpms("demo", "--out", tmp_path)
     assert done.code == 0, done.err

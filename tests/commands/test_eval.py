@@ -106,14 +106,19 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
 def test_a_model_that_was_tuned_again_is_asked_again(
     tmp_path: Path, rpms: Rpms, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Three servers one after the other, under one name and one address; each line once."""
+    """Three servers one after the other, under one name and one address; each line once.
+
+    The second is asked by a process of its own, the others by this one.
+    """
     port, calls, told = 0, list[int](), list[list[str]]()
-    for number, made in enumerate((1_600_000_000, 1_700_000_000, None)):
+    for number, (made, workers) in enumerate(
+        [(1_600_000_000, "0"), (1_700_000_000, "1"), (None, "0")]
+    ):
         caplog.clear()
         with serving(port) as server:
             port = int(server.url.rpartition(":")[2].removesuffix("/v1"))
             server.models = [{"id": "m", "created": made}] if made else None
-            assert rpms(*served(server, tmp_path / str(number), "--workers", "1")).code == 0
+            assert rpms(*served(server, tmp_path / str(number), "--workers", workers)).code == 0
             calls.append(len(server.requests))
         told.append([record.getMessage() for record in caplog.records])
     assert calls == [12, 12, 12] and [len(lines) for lines in told] == [0, 1, 2]

@@ -88,7 +88,7 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     assert 2 <= whole.count(b"\n") < 8
     file.write_bytes(whole + b'{"condition": "A", "task": "torn')  # killed while writing
     gated.gate.opened.set()
-    done = rpms(*gated.words)
+    done = rpms(*gated.words, "--workers", "0")
     assert done.code == 0, done.err
     assert "episodes are finished already" in done.err
     assert file.read_bytes().startswith(whole)

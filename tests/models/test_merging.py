@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rpms.models import local, merging, open_model, weights
-from rpms.models.local import find_weights, parse_name, prepare_weights, weight_stamps
+from rpms.models.local import find_weights, prepare_weights, weight_stamps
 from rpms.models.merging import merge, merged_file
 from rpms.models.model_card import results_of
 from rpms.models.weights import Adapter, adapter_file, adapters, read_metadata
@@ -340,13 +340,12 @@ def test_each_shipped_adapter_has_a_card_and_fits_its_base(name: str) -> None:
 
 
 @pytest.mark.local
-@pytest.mark.usefixtures("local_model")
-def test_the_shipped_model_acts_after_a_merge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RPMS_CACHE", str(tmp_path))
+@pytest.mark.usefixtures("shipped_model")
+def test_the_shipped_model_acts_after_a_merge() -> None:
+    """Merged in this session: its home was empty when it began."""
     name = "local:smollm2-alfworld?ctx=2048"
     model = open_model(name, max_tokens=12, timeout_s=300)
     assert model.invoke("The fridge 1 is closed. Act.").text.strip()
     ((file, *_),) = weight_stamps(name)
-    assert (tmp_path / "models" / file).is_file() and parse_name(name).ctx == 2048
+    merged = merged_file("smollm2-alfworld", find_weights("smollm2"))
+    assert merged.is_file() and merged.name == file and Path.home() in merged.parents

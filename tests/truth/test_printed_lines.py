@@ -164,14 +164,19 @@ def test_scienceworld_prints_no_false_line(laboratory: LiveGame) -> None:
 
 
 def melting() -> list[Task]:
+    """A task of either type; all six on demand."""
     world = get_environment("scienceworld")
-    tasks = world.tasks("train_mini")
+    tasks = (
+        world.tasks("train_mini")
+        if os.environ.get("RPMS_ALL_LINES")
+        else one_of_each_type("scienceworld", "train_mini", count=None)
+    )
     return [task for task in tasks if world.task_name(task).startswith("measure-melting-point")]
 
 
 @pytest.mark.engine
 @pytest.mark.xdist_group("jvm")
-def test_a_stale_temperature_is_found(
+def test_a_stale_temperature_in_scienceworld_is_found(
     laboratory: LiveGame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reading that outlives the state of matter it was taken in is a false line."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -39,13 +41,22 @@ def demanded_tools(task: Any) -> set[str]:
     return {action.name for action in task.evaluation_criteria.actions or []}
 
 
+@cache
+def solo_environment() -> Any:
+    """tau2's environment with the tools of both sides; do not change it, copy it.
+
+    tau2 reads its files and builds every tool for each new one, which takes 60 times as long.
+    """
+    return domain(DOMAIN).get_environment(solo_mode=True)
+
+
 class TelecomGame(LiveGame):
     """One ticket: tau2's environment, in which one agent has the tools of both sides."""
 
     def reset(self, task: Task) -> str:
         """Set up the account and the phone as the ticket describes them."""
         self.task = all_tasks(DOMAIN)[task["source"]]
-        self.env = domain(DOMAIN).get_environment(solo_mode=True)
+        self.env = deepcopy(solo_environment())
         set_up(self.env, self.task)
         self.called: set[str] = set()
         return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
@@ -147,10 +158,10 @@ class Telecom(Environment):
 
     def tools(self) -> list[BaseTool]:
         """All tools of both sides; without a ticket their answers are empty."""
-        return as_tools(domain(DOMAIN).get_environment(solo_mode=True), lambda tool, arguments: "")
+        return as_tools(solo_environment(), lambda tool, arguments: "")
 
     def command_verbs(self) -> list[str]:
-        return [tool.name for tool in tools_of(domain(DOMAIN).get_environment(solo_mode=True))]
+        return [tool.name for tool in tools_of(solo_environment())]
 
     def parse_goal(self, sentence: str) -> GoalSpec:
         """Read the issue and the customer's location from the ticket."""

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from rpms.envs.tau2.domain import all_tasks
+from rpms.envs.tau2.domain import all_tasks, domain
+from rpms.envs.telecom.adapter import solo_environment
 from rpms.vocabulary.errors import RpmsError
 from tests.envs.telecom.conftest import MANUAL, TRAIN, WORLD, Player, gold, with_name
 
@@ -38,6 +39,7 @@ def test_every_ticket_is_read_as_what_it_is() -> None:
 
 def test_gold_play_is_possible_wins_and_is_believed_as_it_is() -> None:
     """Every action of the train split, after what the policy has one look up; 0 drift."""
+    copied = domain("telecom").get_environment(solo_mode=True)
     for task in TRAIN.values():
         player, steps = Player(task), []
         for step in player.play(*gold(task)):
@@ -46,6 +48,9 @@ def test_gold_play_is_possible_wins_and_is_believed_as_it_is() -> None:
         vetoed = [step.veto for step in steps if step.veto]
         assert not vetoed, f"{task['id']}: {vetoed}"
         assert steps[-1].outcome.won and not any(step.outcome.won for step in steps[:-1])
+    # Each ticket had an environment of its own: the one that they are copied from is as tau2's.
+    assert solo_environment().get_db_hash() == copied.get_db_hash()
+    assert solo_environment().get_user_db_hash() == copied.get_user_db_hash()
 
 
 def test_random_play_is_believed_as_it_is() -> None:
