@@ -64,7 +64,7 @@ def test_a_mistake_is_followed_by_recovery_or_by_itself_and_never_a_target(tmp_p
 @pytest.mark.engine
 def test_the_answer_to_a_veto_is_learned_and_the_vetoed_reply_is_not(tmp_path: Path) -> None:
     how: dict[str, Any] = {"mistakes": 0.4, "per": "decision"}
-    lines, _ = taught(tmp_path, "", 6, "guarded:condition=D,guard=verify", **how)
+    lines, _ = taught(tmp_path, "", 10, "guarded:condition=D,guard=verify", **how)
     after_veto = [line["messages"] for line in lines if VETO in line["messages"][-2]["content"]]
     assert len(after_veto) > 5
     for *_, vetoed, veto, answer in after_veto:
@@ -73,7 +73,7 @@ def test_the_answer_to_a_veto_is_learned_and_the_vetoed_reply_is_not(tmp_path: P
         assert veto["content"].startswith(f"'{action}' was not carried out [")
         assert answer["content"].rpartition("Action: ")[2] != action
     # Some vetoed actions are proposed again; then a fallback is played, which is not learned.
-    lines, about = taught(tmp_path, "", 6, "guarded:condition=D,guard=verify", mistakes=0.4)
+    lines, about = taught(tmp_path, "", 10, "guarded:condition=D,guard=verify", mistakes=0.4)
     texts = [m["content"] for line in lines for m in line["messages"] if m["role"] == "user"]
     vetoed = sum(VETO in text for text in texts)
     assert (
@@ -99,8 +99,8 @@ def test_a_mistake_can_be_a_number_after_the_last_of_its_kind() -> None:
 
 @pytest.mark.engine
 def test_memory_is_followed_where_it_is_shown(tmp_path: Path) -> None:
-    lines, about = taught(tmp_path, "SC", 8)
-    followed = {"S": 0, "C": 0}
+    lines, about = taught(tmp_path, "SCD", 12)
+    followed = {"S": 0, "C": 0, "D": 0}
     for line, row in zip(lines, about, strict=True):
         assert "[Current State]" in "".join(m["content"] for m in line["messages"])
         replies = [m["content"] for m in line["messages"] if m.get("weight")]
@@ -108,7 +108,7 @@ def test_memory_is_followed_where_it_is_shown(tmp_path: Path) -> None:
         for text in replies:
             reply = read_action(text, "alfworld", load_manual("alfworld"))
             assert text == f"Thought: {reply.thought}\nAction: {reply.action}"
-    assert followed["S"] == 0 < followed["C"]
+    assert followed["S"] == 0 < min(followed["C"], followed["D"])
 
 
 @pytest.mark.engine

@@ -54,7 +54,7 @@ def llm_call(state: EpisodeState) -> EpisodeState:
         if decision["step"] == step and decision["verdict"] == "retried"
     ]
     point = decision_point(state)._replace(repeated_here=(*earlier, *vetoed))
-    best, reason = _choose(point, state["recalls"], context.rules)
+    best, reason = _choose(point, state["recalls"])
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}|{len(vetoed)}")
     action = best
     if _may_err(state) and rng.random() < context.temperature:
@@ -100,7 +100,7 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         # Logs of old versions have memories without advice.
         recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
         printed = any(step.get("rules", {}).values())
-        best, reason = _choose(point, cast(list[Recall], recalls), printed)
+        best, reason = _choose(point, cast(list[Recall], recalls))
         answer = (key, best, min(len(no_effect), DEEP))
         if reason != LOST and answer not in answered:
             yield step, _reply(reason, best, printed)
@@ -129,12 +129,12 @@ def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: s
     )  # fmt: skip
 
 
-def _choose(point: DecisionPoint, recalls: Sequence[Recall], rules: bool) -> tuple[str, str]:
+def _choose(point: DecisionPoint, recalls: Sequence[Recall]) -> tuple[str, str]:
     choices = applicable_actions(point)
     if not choices:
         return point.manual.domain.idle or "look around", LOST
     best = choices[0]
-    if remembered := _as_remembered(point, best["action"], recalls, rules):
+    if remembered := _as_remembered(point, best["action"], recalls):
         return remembered, f"{point.sub_goal['target']} was found in such places before"
     return best["action"], best["reason"]
 
@@ -251,20 +251,16 @@ def _early_steps(env: str, point: DecisionPoint) -> list[str]:
     return [a for a in actions if check_action(point.manual, a, point.belief).verdict == "fails"]
 
 
-def _as_remembered(
-    point: DecisionPoint, action: str, recalls: Sequence[Recall], rules: bool
-) -> str:
+def _as_remembered(point: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:
     """A step of a search, redirected to a place where memory has found the thing; else empty.
 
-    A step to a single place that is not searched yet is a step of a search. If the prompt prints
-    the manual, likely places of the manual come before those of memory.
+    A step to a single place that is not searched yet is a step of a search. Memory counts as much
+    if the prompt also prints the manual's usual places: an expert that ignored it there would teach
+    to ignore it.
     """
     rule, names = match_action(point.manual, action) or (None, {})
     unsearched = {*point.belief["places"]} - {*point.belief["searched"]}
     if rule is None or len(names) != 1 or not {*names.values()} <= unsearched:
-        return ""
-    likely = point.manual.likely_places(point.sub_goal["target"]) if rules else []
-    if {kind_of(name) for name in names.values()} & {*likely}:
         return ""
     for recall in surviving(recalls):
         if recall["entry"].get("object") != point.sub_goal["target"]:
