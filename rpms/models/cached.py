@@ -101,7 +101,8 @@ class CachedModel(BaseChatModel):
 
 def innermost(model: Any) -> Any:
     """Return the model of a provider inside of our wrappers."""
-    return innermost(model.inner) if hasattr(model, "inner") else model
+    wrapped = isinstance(model, BaseChatModel) and hasattr(model, "inner")
+    return innermost(model.inner) if wrapped else model
 
 
 class _Replay(BaseChatModel):

@@ -219,5 +219,5 @@ def _read(stored: Mapping[str, Any]) -> AIMessage:
     message = AIMessage(stored["content"], usage_metadata=stored["usage"])
     marks = {REPLAYED: True, **({CAPPED: True} if stored.get(CAPPED) else {})}
     # A trace shows the tokens of the reply, but no cost.
-    usage = {**(stored["usage"] or {}), "total_cost": 0}
+    usage = {**stored["usage"], "total_cost": 0} if stored["usage"] else None
     return message.model_copy(update={"response_metadata": marks, "usage_metadata": usage})

@@ -72,13 +72,10 @@ def test_the_answer_to_a_veto_is_learned_and_the_vetoed_reply_is_not(tmp_path: P
         action = vetoed["content"].rpartition("Action: ")[2]
         assert veto["content"].startswith(f"'{action}' was not carried out [")
         assert answer["content"].rpartition("Action: ")[2] != action
-    # Some vetoed actions are proposed again; then a fallback is played, which is not learned.
+    # A whole episode has no vetoes, as later prompts show none, and their answers are not learned.
     lines, about = taught(tmp_path, "", 10, "guarded:condition=D,guard=verify", mistakes=0.4)
-    texts = [m["content"] for line in lines for m in line["messages"] if m["role"] == "user"]
-    vetoed = sum(VETO in text for text in texts)
-    assert (
-        len(after_veto) < vetoed < len(after_veto) + sum(len(row["not_learned"]) for row in about)
-    )
+    assert VETO not in str(lines)
+    assert sum(len(row["not_learned"]) for row in about) >= len(after_veto)
 
 
 def test_a_mistake_can_be_a_number_after_the_last_of_its_kind() -> None:

@@ -52,6 +52,9 @@ def test_a_reply_comes_back_marked_unless_it_is_damaged(tmp_path: Path, damaged:
     assert found.text == "Action: look" and found.usage_metadata["input_tokens"] == 5
     assert found.response_metadata == {REPLAYED: True}
     assert cache.lookup("q") is None
+    cache.update("no usage", AIMessage("Action: look"))
+    uncounted = cache.lookup("no usage")
+    assert uncounted is not None and uncounted.usage_metadata is None
     cache.update("p", reply("something else"))
     assert cache.lookup("p") == found
     with closing(sqlite3.connect(tmp_path / "deep" / "r.sqlite")) as database:

@@ -236,7 +236,7 @@ def _counted_on(point: DecisionPoint, right: str) -> list[str]:
         last = max(number for other, number in map(in_order, {*instances, name}) if other == kind)
         if last:
             actions.append(rule.syntax.format(**{**names, parameter: f"{kind} {last + 1}"}))
-    return actions
+    return [action for action in actions if forbidden_by(point.manual, action, point.goal) is None]
 
 
 def _early_steps(env: str, point: DecisionPoint) -> list[str]:

@@ -146,7 +146,8 @@ def lines_of(lesson: Lesson, per: Per, limit: int = 0) -> Iterator[tuple[Documen
     decisions = lesson.decisions
     if not lesson.won or not any(decision.target for decision in decisions):
         return
-    if per == "episode":
+    if per == "episode":  # later prompts do not show vetoes, so no answer to one is learned
+        decisions = [d._replace(target=d.target and not d.vetoes) for d in decisions]
         wrong = [decision.step for decision in decisions if not decision.target]
         metadata = {**lesson.metadata, "steps": decisions[-1].step, "not_learned": wrong}
         yield {"messages": _conversation(decisions)}, metadata
@@ -163,7 +164,7 @@ def _conversation(decisions: Sequence[DecidedStep]) -> list[Document]:
     for number, decision in enumerate(decisions):
         if number:
             messages.append({**decision.prompt[-1]})
-        messages += [*_unlearned(decision.vetoes), _reply(decision)]
+        messages.append(_reply(decision))
     return messages
 
 
