@@ -239,7 +239,13 @@ def _start(model: LocalModel) -> tuple[Any, Address]:
     # Threads that spin while they wait lose most of their time on a busy machine (measured: a
     # reply took 3 to 8 times as long). OpenMP reads this once, when the library is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    runtime = importlib.import_module("xllamacpp")
+    try:
+        runtime = importlib.import_module(RUNTIME)
+    except ImportError as error:  # its wheels leave OpenMP to the system
+        raise RpmsError(
+            f"llama.cpp cannot be loaded here ({error}); if libgomp.so.1 is missing, install it: "
+            "apt install libgomp1 (Debian, Ubuntu) or dnf install libgomp (Fedora)"
+        ) from error
     key = secrets.token_hex(16)
     params = runtime.CommonParams()
     params.model.path = model.file

@@ -86,6 +86,15 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
     )
 
 
+def test_a_system_without_openmp_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise ImportError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(importlib, "import_module", load)
+    with pytest.raises(RpmsError, match=r"libgomp\.so\.1: cannot .*: apt install libgomp1"):
+        local.serve_model(LocalModel("none.gguf"))
+
+
 @pytest.mark.usefixtures("runtime")
 @pytest.mark.parametrize(
     ("name", "message"),
