@@ -55,11 +55,7 @@ def _verify(
 
     An action is only replaced by a fallback after the model was asked again at least once.
     """
-    before = [
-        past["proposal"]
-        for past in state["decisions"]
-        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
-    ]
+    before = vetoed_proposals(state)
     repair = _advice(point, proposal)
     if state["retries"] < context.max_retries and proposal not in before:
         update = _decide(state, proposal, "retried", objection, "", repair)
@@ -71,6 +67,15 @@ def _verify(
         return _decide(state, proposal, "overridden", objection, proposal)
     played = _fallback(point, [proposal, *reversed(before)])
     return _decide(state, proposal, "fallback", objection, played, repair)
+
+
+def vetoed_proposals(state: EpisodeState) -> list[str]:
+    """The actions that were vetoed and sent back to the model in this step, oldest first."""
+    return [
+        past["proposal"]
+        for past in state["decisions"]
+        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
+    ]
 
 
 def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rpms.envs import get_environment
+from rpms.envs import Environment, get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.run_folder import read_log, read_run
 from rpms.evals.running.arms import Variant
@@ -22,9 +22,11 @@ from rpms.evals.running.runner import RunSession
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.reply import read_action
 from rpms.rules import check_action, forbidden_by
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.turn import Turn
+from rpms.vocabulary.goal import GoalSpec
+from rpms.vocabulary.turn import Decision, Turn
 from tests.evals import sample_runs
 from tests.scripted_episode import under
 
@@ -40,6 +42,18 @@ def taught(out: Path, conditions: str, limit: int, *arms: str, **how: Any) -> tu
     files = [out / name for name in ("x.jsonl", "x.meta.jsonl")]
     lines, about = [[json.loads(row) for row in file.read_text().splitlines()] for file in files]
     return lines, about
+
+
+def mistakes(world: Environment, goal: GoalSpec, belief: Belief) -> list[Decision]:
+    """The decisions of thirty experts that err at the second step."""
+    turn = Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")
+    state = EpisodeState(
+        env=world.name, split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
+        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
+        history=[turn],
+    )  # fmt: skip
+    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
+    return [llm_call(under(state, context))["decisions"][0] for context in erring]
 
 
 @pytest.mark.engine
@@ -83,13 +97,7 @@ def test_a_mistake_can_be_a_number_after_the_last_of_its_kind() -> None:
     goal = world.parse_goal("put a pencil in sofa")
     belief = world.first_belief(goal["sentence"])
     belief["places"] = ["drawer 1", "drawer 2", "sofa 1"]
-    state = EpisodeState(
-        env="alfworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
-        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
-        history=[Turn(step=1, thought="", action="look", observation="", failed=False, reply="")],
-    )  # fmt: skip
-    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
-    made = [llm_call(under(state, context))["decisions"][0] for context in erring]
+    made = mistakes(world, goal, belief)
     assert {decision["proposal"] for decision in made} == {"go to drawer 1"}
     assert 3 < Counter(decision["played"] for decision in made)["go to drawer 3"] < 25
 
@@ -195,14 +203,7 @@ def test_a_mistake_can_be_a_step_of_the_way_out_of_turn() -> None:
     goal = world.parse_goal(world.task_types()["measure-melting-point-known-substance"])
     belief = world.first_belief(goal["sentence"])
     belief.update(location="kitchen", visible=["stove"])
-    state = EpisodeState(
-        env="scienceworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
-        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
-        history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
-    )  # fmt: skip
-    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
-    replies = [llm_call(under(state, context)) for context in erring]
-    actions = Counter(reply["decisions"][0]["played"] for reply in replies)
+    actions = Counter(decision["played"] for decision in mistakes(world, goal, belief))
     early = {"pick up thermometer", "focus on thermometer", "focus on chocolate"}
     assert early <= {*actions} and 5 < sum(actions[action] for action in early) < 25
     assert all(check_action(manual, action, belief).verdict == "fails" for action in early)
@@ -215,13 +216,7 @@ def test_a_mistake_where_an_answer_is_due_can_be_a_wrong_answer() -> None:
     belief = world.first_belief(goal["sentence"])
     belief.update(location="outside", visible=["air", "baby wolf", "oak plant", "shovel"])
     belief["searched"] = ["outside"]
-    state = EpisodeState(
-        env="scienceworld", split="train", task="t", goal=goal, belief=belief, steps=1, recalls=[],
-        sub_goal=world.sub_goal(goal, belief, []), ineffective=[], played_in={}, decisions=[],
-        history=[Turn(step=1, thought="", action="wait", observation="", failed=False, reply="")],
-    )  # fmt: skip
-    erring = [RunContext(seed=seed, temperature=1.0) for seed in range(30)]
-    made = [llm_call(under(state, context))["decisions"][0] for context in erring]
+    made = mistakes(world, goal, belief)
     assert {decision["proposal"] for decision in made} == {"focus on oak plant"}
     answers = Counter(d["played"] for d in made if d["played"].startswith("focus on "))
     assert 3 < answers["focus on baby wolf"] < 25

@@ -18,7 +18,8 @@ from typing import cast
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
-from rpms.guard.policy import applicable_actions, veto
+from rpms.guard.policy import applicable_actions, nameable, veto
+from rpms.nodes.action_arbitration import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
@@ -48,11 +49,7 @@ def llm_call(state: EpisodeState) -> EpisodeState:
     context = settings_of(state)
     belief_key, step = fingerprint(state["belief"]), state["steps"] + 1
     earlier = state["played_in"].get(belief_key, [])
-    vetoed = [
-        decision["proposal"]
-        for decision in state["decisions"]
-        if decision["step"] == step and decision["verdict"] == "retried"
-    ]
+    vetoed = vetoed_proposals(state)
     point = decision_point(state)._replace(repeated_here=(*earlier, *vetoed))
     best, reason = _choose(point, state["recalls"])
     rng = random.Random(f"{context.seed}|{state['split']}|{state['task']}|{step}|{len(vetoed)}")
@@ -225,15 +222,13 @@ def _counted_on(point: DecisionPoint, right: str) -> list[str]:
 
     After ``drawer 3``, the last one, models search ``drawer 4``.
     """
-    belief = point.belief
-    instances = {*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]}
     rule, names = match_action(point.manual, right) or (None, {})
     if rule is None:
         return []
-    actions = []
+    actions, numbered = [], [*map(in_order, nameable(point))]
     for parameter, name in names.items():
-        kind, _ = in_order(name)
-        last = max(number for other, number in map(in_order, {*instances, name}) if other == kind)
+        kind, last = in_order(name)
+        last = max([last, *(number for other, number in numbered if other == kind)])
         if last:
             actions.append(rule.syntax.format(**{**names, parameter: f"{kind} {last + 1}"}))
     return [action for action in actions if forbidden_by(point.manual, action, point.goal) is None]

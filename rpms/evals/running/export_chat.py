@@ -124,9 +124,10 @@ def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str
     decisions = []
     for step, reply in corrections(env, goal, log["steps"]):
         prompt, vetoes = prompt_of(log, step), prompt_of(log, step, "vetoes")
-        for answered in ((), vetoes) if vetoes else ((),):
-            if prompt:
-                decisions.append(DecidedStep(step["step"], prompt, reply, vetoes=answered))
+        if prompt:
+            decisions.append(DecidedStep(step["step"], prompt, reply))
+        if prompt and vetoes:
+            decisions.append(DecidedStep(step["step"], prompt, reply, vetoes=vetoes))
     return Lesson(_metadata(episode, env, split, EXPERT), decisions, won=True)
 
 
