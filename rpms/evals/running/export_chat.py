@@ -117,8 +117,8 @@ def _accepted(decisions: Sequence[Mapping[str, Any]]) -> bool:
 def correction_of(episode: Episode, log: Mapping[str, Any], env: str, split: str) -> Lesson:
     """An episode, won or lost: its prompts, each with the expert's reply, also after vetoes.
 
-    A veto of the model's own choice teaches it to read vetoes. After a mistake made on purpose the
-    best action is the one that it would choose anyway.
+    From vetoes of its own choice a model may learn to read them. After a mistake made on purpose
+    the best action is the one that it would choose anyway.
     """
     goal = get_environment(env).parse_goal(episode.goal)
     decisions = []
