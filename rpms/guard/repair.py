@@ -31,7 +31,7 @@ from rpms.rules.predicates import (
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.rules.wording import need as in_words
-from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, refers_to
@@ -42,6 +42,8 @@ LONGEST = 3
 BLANK = "<"
 # Predicates that hold of values of any kind: they do not show the kind.
 KINDLESS = {*WORDS, "hand_empty", "changed", "looked_around", "here_closed"}
+# A veto names at most this many places.
+MOST_PLACES = 12
 
 Names = Mapping[str, str]
 
@@ -51,12 +53,13 @@ class Repair(NamedTuple):
 
     Attributes:
         kind: ``first`` names what to do before it, ``instead`` another action to the same end,
-            ``done`` says that its effects hold already, ``never`` that no action helps.
+            ``done`` says that its effects hold already, ``never`` that no action helps,
+            ``elsewhere`` that the action names a place which does not exist.
         actions: in order; an unknown name is a blank.
-        lacking: the need that no action meets, in words.
+        lacking: the need that no action meets, or the places that exist, in words.
     """
 
-    kind: Literal["first", "instead", "done", "never"]
+    kind: Literal["first", "instead", "done", "never", "elsewhere"]
     actions: tuple[str, ...] = ()
     lacking: str = ""
 
@@ -72,6 +75,8 @@ class Repair(NamedTuple):
             return "what it would do is done already"
         if self.kind == "never":
             return f"no known action causes {self.lacking}"
+        if self.kind == "elsewhere":
+            return self.lacking
         return f"{self.kind}: {', then: '.join(self.actions)}"
 
 
@@ -93,8 +98,34 @@ def find_repair(
         path = planner.path_to(other, (action,))
         if path is not None and len(path) < LONGEST:
             return Repair("instead", (*path, other))
+    if places := _existing_places(manual, action, belief):
+        return Repair("elsewhere", lacking=places)
     lacking = planner.lacking(action)
     return Repair("never", lacking=lacking) if lacking else None
+
+
+def _existing_places(manual: Manual, action: str, belief: Belief) -> str:
+    """The places to choose from if an action names one that does not exist; else empty.
+
+    Models count on: after the last drawer, drawer 3, they search drawer 4. Only a world in which
+    moving needs an existing place says that its list of places is complete.
+    """
+    rule, names = match_action(manual, action) or (None, {})
+    complete = any(need.name == "place" for other in manual.actions for need in other.needs)
+    places = sorted(belief["places"], key=in_order)
+    unknown = [names[name] for name in rule.places if names[name] not in places] if rule else []
+    if not (complete and places and unknown):
+        return ""
+    kind = kind_of(unknown[0])
+    alike = [place for place in places if kind_of(place) == kind]
+    unsearched = [place for place in places if place not in belief["searched"]]
+    texts = [f"the only {kind} here: {_some(alike)}" if alike else f"there is no {kind} here"]
+    texts += [f"not searched yet: {_some(unsearched)}" if unsearched else "all is searched"]
+    return "; ".join(texts)
+
+
+def _some(places: Sequence[str]) -> str:
+    return ", ".join(places[:MOST_PLACES]) + (", ..." if len(places) > MOST_PLACES else "")
 
 
 def repair_call(

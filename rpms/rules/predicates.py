@@ -135,11 +135,11 @@ def places_around(belief: Belief, thing: str) -> Iterator[str]:
 
 
 def _at(belief: Belief, facts: StaticFacts, place: str) -> Truth:
-    """Another place may share this spot; only a look around rules that out."""
+    """Another existing place may share this spot; only a look around rules that out."""
     location = belief["location"]
     if place == location or place in belief["reachable"]:
         return True
-    if location is None or location in belief["spots"]:
+    if location is None or location in belief["spots"] or place not in belief["places"]:
         return False
     kinds = {kind_of(location), kind_of(place)}
     return None if any(kinds <= unit for unit in facts.built_together) else False

@@ -42,6 +42,9 @@ def test_reading_a_predicate_and_writing_it_again() -> None:
             parse_predicate(text)
 
 
+PLACES = ["desk 1", "drawer 1"]
+
+
 def truth(text: str, **fields: Any) -> bool | None:
     return evaluate(
         parse_predicate(text), believing(**fields), WORLD, {"p": "desk 1", "o": "mug 1"}
@@ -56,7 +59,8 @@ def truth(text: str, **fields: Any) -> bool | None:
         ("at(p)", {"location": "drawer 1", "reachable": ["desk 1"]}, True),
         ("at(p)", {"location": None}, False),
         ("at(p)", {"location": "bed 1"}, False),
-        ("at(p)", {"location": "drawer 1"}, None),
+        ("at(p)", {"location": "drawer 1", "places": PLACES}, None),
+        ("at(p)", {"location": "drawer 1", "places": ["drawer 1"]}, False),
         ("at(p)", {"location": "drawer 1", "spots": {"drawer 1": ["drawer 1"]}}, False),
         # place
         ("place(p)", {"places": ["desk 1"]}, True),
@@ -106,14 +110,18 @@ def truth(text: str, **fields: Any) -> bool | None:
         # here and at hand
         ("here(o)", {"location": "desk 1", "last_seen": {"mug 1": "desk 1"}}, True),
         ("here(o)", {"location": "bed 1", "last_seen": {"mug 1": "desk 1"}}, False),
-        ("here(o)", {"location": "drawer 1", "last_seen": {"mug 1": "desk 1"}}, None),
+        (
+            "here(o)",
+            {"location": "drawer 1", "places": PLACES, "last_seen": {"mug 1": "desk 1"}},
+            None,
+        ),
         ("here(o)", {"location": "desk 1"}, None),
         ("here(o)", {"location": "desk 1", "holding": ["mug 1"]}, False),
         ("here(o)", {"location": None}, False),
         ("at_hand(o)", {"holding": ["mug 1"]}, True),
         ("at_hand(p)", {"location": "desk 1"}, True),
         ("at_hand(p)", {"location": "bed 1"}, False),
-        ("at_hand(p)", {"location": "drawer 1"}, None),
+        ("at_hand(p)", {"location": "drawer 1", "places": PLACES}, None),
         ("ready(p)", {"containers": {"desk 1": "open"}}, True),
         ("ready(p)", {"containers": {"desk 1": "open"}, "holding": ["mug 1"]}, False),
         ("ready(p)", {}, None),

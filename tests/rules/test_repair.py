@@ -52,7 +52,10 @@ CUPBOARD = {"containers": {"cupboard": "closed"},
         (HOUSE, "heat fork 1 with microwave 1", {"location": "sofa 1", "holding": ["fork 1"]},
          "no known action causes fork 1 to be something that can be heated"),
         (HOUSE, "go to moon 1", AT_SOFA,
-         "no known action causes moon 1 to be a place of this room"),
+         "there is no moon here; "
+         "not searched yet: cabinet 1, countertop 1, desk 1, fridge 1, microwave 1"),
+        (HOUSE, "open cabinet 2", {"location": "cabinet 1", "searched": HOME},
+         "the only cabinet here: cabinet 1; all is searched"),
         (HOUSE, "look", AT_SOFA, ""),
         (HOUSE, "levitate", AT_SOFA, ""),
         (LAB, "go to kitchen",
@@ -163,7 +166,7 @@ def test_the_first_thing_to_do_is_never_known_to_be_impossible(
     if repair is None:
         return
     assert bool(repair.actions) == (repair.kind in ("first", "instead"))
-    assert bool(repair.lacking) == (repair.kind == "never")
+    assert bool(repair.lacking) == (repair.kind in ("never", "elsewhere"))
     assert len(repair.actions) <= LONGEST and action not in repair.actions
     if repair.actions and BLANK not in repair.actions[0]:
         assert check_action(manual, repair.actions[0], belief).verdict in ("holds", "unknown")
