@@ -58,6 +58,8 @@ def test_the_python_of_a_page_runs(
     assert out.strip()
     for printed in re.findall(r"^ *print\(.*\)  # (.+)$", code, re.M):
         assert printed in out
+    for printed in re.findall(r"^print\(.*\)\n((?:# .+\n)+)", code, re.M):
+        assert " ".join(re.findall(r"# (.+)", printed)) in " ".join(out.split())
 
 
 def test_the_command_lines_are_understood() -> None:
@@ -74,6 +76,43 @@ def test_the_command_lines_are_understood() -> None:
             context = typer.Context(command, info_name=name, parent=context)
         assert isinstance(command, TyperCommand)
         command.parse_args(context, list(words))
+
+
+def test_the_options_in_the_text_exist() -> None:
+    """Calls in running text may leave out arguments."""
+    program, seen = typer.main.get_command(app), 0
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M)
+        for call in re.findall(r"`rpms\s([^`]+)`", text):
+            command: Any = program
+            for word in (words := shlex.split(call)):
+                if not isinstance(command, TyperGroup):
+                    break
+                command = command.commands.get(word, command)
+            known = {"--help", *(name for each in command.params for name in each.opts)}
+            known |= {name for each in command.params for name in each.secondary_opts}
+            options = {word for word in words if word.startswith("--")}
+            assert not options - known - {"--install-completion"}, (page.name, call)
+            seen += len(options)
+    assert seen > 20
+
+
+def test_the_scripts_take_the_options_shown() -> None:
+    seen = 0
+    for page, text in blocks("sh", "bash"):
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if "python" not in words[:2] or words[1:2] == ["-c"]:
+                continue
+            words = words[words.index("python") + 1 :]
+            name = words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
+            if not (ROOT / name).is_file():  # a module of another package
+                continue
+            source = (ROOT / name).read_text("utf-8")
+            options = [word for word in words if word.startswith("--")]
+            assert all(f'"{option}"' in source for option in options), (page.name, line)
+            seen += len(options)
+    assert seen > 5
 
 
 def test_files_that_are_named_exist() -> None:
