@@ -24,16 +24,19 @@ from rpms.envs import ToolGame, get_environment
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
-from rpms.models import SimPlanner, model_card, opening
+from rpms.models import SimPlanner, model_card, open_model, opening
 from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
 from tests.evals.sample_runs import write_run
 from tests.openai_server import Answer, OpenAIServer, serving
+from tools.reply_margins import least_margin
 
 WITH_SIM = ("demo", "--model", "sim")
 REJECTED = "open countertop 99"
+# In nats; llama.cpp's code for other instructions of a processor moved the demo's margins by 0.1.
+CLEAR = 0.1
 
 
 @pytest.fixture
@@ -154,8 +157,8 @@ def test_one_document_with_both_episodes(
 def test_the_shipped_model_loses_and_wins_as_the_readme_shows(rpms: Rpms, tmp_path: Path) -> None:
     done = rpms("demo", "--out", tmp_path)
     assert done.code == 0, done.err
-    baseline, guarded = (read_report(tmp_path / "demo-alfworld").run.played(name)[0]
-                         for name in ("A", "D+verify"))  # fmt: skip
+    run = read_report(tmp_path / "demo-alfworld").run
+    baseline, guarded = (run.played(name)[0] for name in ("A", "D+verify"))
     assert not baseline.success and guarded.success and guarded.output_tokens > 0
     shown = _plain(done.out)
     assert re.search(r"'[a-z0-9 ]+' was rejected 3 times;", shown)
@@ -164,6 +167,12 @@ def test_the_shipped_model_loses_and_wins_as_the_readme_shows(rpms: Rpms, tmp_pa
         assert part in shown
     results = model_card.results_of("local:smollm2-alfworld")
     assert results and f"{results.won['D+verify']:.0%} under D+verify" in shown
+    # Everybody sees this episode, also where another processor rounds differently.
+    model = open_model(get_environment("alfworld").demo.model, max_tokens=96, timeout_s=600)
+    model.cache = False
+    for episode in (baseline, guarded):
+        log = read_log(run.log_file(episode))
+        assert log and least_margin(log, model).nats > CLEAR
 
 
 def _plain(text: str) -> str:
