@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -217,6 +217,16 @@ class Environment(ABC):
     @abstractmethod
     def tasks(self, split: str, count: int | None = None) -> list[Task]:
         """The split's tasks in their fixed order; raises RpmsError for an unknown split."""
+
+    def index_in(self, split: str, task_id: str) -> int | None:
+        """The index of a generated task, if its id has it; None otherwise."""
+        return None
+
+    def tasks_with(self, split: str, ids: Iterable[str]) -> list[Task]:
+        """The split's tasks; a generated split gets as many as these ids need."""
+        tasks = self.tasks(split, None)
+        last = max((self.index_in(split, name) or 0 for name in ids), default=0)
+        return self.tasks(split, last + 1) if last >= len(tasks) else tasks
 
     @abstractmethod
     def open_game(self) -> LiveGame:

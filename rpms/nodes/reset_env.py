@@ -120,11 +120,13 @@ def find_task(env: str, split: str, task: str) -> Task:
     by_index = name.isdecimal()
     index = int(name) if by_index and len(name) <= DIGITS else 10**DIGITS
     # Generated splits grow on request, so no more tasks are listed than the index needs.
-    tasks = get_environment(env).tasks(split, index + 1 if index < 10**DIGITS else None)
+    world = get_environment(env)
     if by_index:
+        tasks = world.tasks(split, index + 1 if index < 10**DIGITS else None)
         if index < len(tasks):
             return tasks[index]
         raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")
+    tasks = world.tasks_with(split, [name])
     matching = [t for t in tasks if t["id"] == name] or [
         t for t in tasks if t["id"].endswith(f"/{name}")
     ]

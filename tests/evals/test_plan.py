@@ -67,6 +67,8 @@ def test_tasks_are_chosen_by_id_and_by_type() -> None:
     kind = world.goal_types()[0]
     chosen = choose_tasks("alfworld", "generated_unseen", 2, types=[kind])
     assert [world.parse_goal(task["goal"])["type"] for task in chosen] == [kind, kind]
+    (later,) = world.tasks("generated_unseen", 63)[62:]
+    assert choose_tasks("alfworld", "generated_unseen", ids=[later["id"]]) == [later]
     with pytest.raises(RpmsError, match="no task 'nowhere'"):
         choose_tasks("alfworld", "generated_unseen", ids=["nowhere"])
     with pytest.raises(RpmsError, match="unknown goal type 'dance'"):

@@ -34,6 +34,8 @@ def test_a_generated_split_grows_to_the_index() -> None:
     task = find_task(ENV, SPLIT, "75")
     assert task["index"] == 75
     assert len(get_environment(ENV).tasks(SPLIT)) == 60
+    assert find_task(ENV, SPLIT, task["id"]) == task, "what a longer list shows"
+    assert find_task(ENV, SPLIT, task["id"].split("/")[1]) == task
 
 
 @pytest.mark.parametrize("name", ["10000", "9" * 30, "9" * 5000])

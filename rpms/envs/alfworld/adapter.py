@@ -18,7 +18,7 @@ from rpms.envs.alfworld import goals, truth
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.game_file import GameFile
-from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, list_tasks, split_types
+from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, index_in, list_tasks, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.errors import EnvironmentFault
 
@@ -159,6 +159,7 @@ class Alfworld(Environment):
     sub_goal = staticmethod(goals.sub_goal)
     read_action = staticmethod(read_action)
     tasks = staticmethod(list_tasks)
+    index_in = staticmethod(index_in)
     split_types = staticmethod(split_types)
     belief_errors = staticmethod(truth.disagreements)
     true_state = staticmethod(truth.true_state)

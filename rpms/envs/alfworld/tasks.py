@@ -41,6 +41,7 @@ GENERATOR = "1"
 _TASK = re.compile(r"Your task is to: ([^\"\\]+?)\s*[\"\\]")
 # Official scenes end at 430, so a number from here on always means a generated home.
 _FIRST_HOME = 500
+_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def sample_home(split: Split, index: int, dialect: Dialect = "move") -> Generate
     home = homes.draw_home(f"{split}:{index}", task_type, wording, GENERATED.index(split))
     goal = home.goal
     number = _FIRST_HOME + 2 * index + GENERATED.index(split)
-    trial = f"trial_G{split.removeprefix('generated_')[0].upper()}{index:04}"
+    trial = f"{_trial_of(split)}{index:0{_DIGITS}}"
     sentence = package.goal_sentence(task_type, wording, goal.object, goal.parent, goal.toggle)
     plan = homes.walkthrough(home, dialect)
     game = {
@@ -176,6 +177,16 @@ def list_tasks(split: str, count: int | None = None) -> list[Task]:
         )  # fmt: skip
         tasks.append(task)
     return tasks
+
+
+def _trial_of(split: str) -> str:
+    return f"trial_G{split.removeprefix('generated_')[0].upper()}"
+
+
+def index_in(split: str, task_id: str) -> int | None:
+    """The index of a generated home, which ends its id; ``rpms tasks`` lists any number of them."""
+    number = re.search(rf"{_trial_of(split)}(\d{{{_DIGITS}}})$", task_id)
+    return int(number[1]) if number and split in GENERATED else None
 
 
 def split_types(split: str) -> list[str]:

@@ -119,7 +119,7 @@ def choose_tasks(
         raise RpmsError(f"--limit {limit} is out of range; give 0 to {MOST_TASKS} tasks")
     world = get_environment(env)
     plain = not (spread or ids or types)
-    tasks = world.tasks(split, (limit or None) if plain else None)
+    tasks = world.tasks(split, limit or None) if plain else world.tasks_with(split, ids)
     if spread and len(tasks) < limit:  # a generated split has any number of tasks
         tasks = world.tasks(split, limit)
     if ids:
