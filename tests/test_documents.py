@@ -27,13 +27,19 @@ def blocks(*languages: str) -> list[tuple[Path, str]]:
     return [(page, text) for page in PAGES for text in fence.findall(page.read_text("utf-8"))]
 
 
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every call of rpms that is told whole, with the page it stands on."""
+def shell_lines() -> Iterator[tuple[str, list[str]]]:
+    """The words of every line that a page gives to the shell, with the page's name."""
     for page, text in blocks("sh", "bash"):
         for line in text.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0].rpartition("/")[2] == "rpms" and "..." not in words:
-                yield page.name, [*takewhile(lambda word: word not in ("|", ">"), words[1:])]
+            if words := shlex.split(line, comments=True):
+                yield page.name, words
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every call of rpms that is told whole, with the page it stands on."""
+    for page, words in shell_lines():
+        if words[0].rpartition("/")[2] == "rpms" and "..." not in words:
+            yield page, [*takewhile(lambda word: word not in ("|", ">"), words[1:])]
 
 
 @pytest.mark.engine
@@ -85,7 +91,8 @@ def test_the_options_in_the_text_exist() -> None:
         text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M)
         for call in re.findall(r"`rpms\s([^`]+)`", text):
             command: Any = program
-            for word in (words := shlex.split(call)):
+            words = shlex.split(call)
+            for word in words:
                 if not isinstance(command, TyperGroup):
                     break
                 command = command.commands.get(word, command)
@@ -99,19 +106,17 @@ def test_the_options_in_the_text_exist() -> None:
 
 def test_the_scripts_take_the_options_shown() -> None:
     seen = 0
-    for page, text in blocks("sh", "bash"):
-        for line in text.replace("\\\n", " ").splitlines():
-            words = shlex.split(line, comments=True)
-            if "python" not in words[:2] or words[1:2] == ["-c"]:
-                continue
-            words = words[words.index("python") + 1 :]
-            name = words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
-            if not (ROOT / name).is_file():  # a module of another package
-                continue
-            source = (ROOT / name).read_text("utf-8")
-            options = [word for word in words if word.startswith("--")]
-            assert all(f'"{option}"' in source for option in options), (page.name, line)
-            seen += len(options)
+    for page, words in shell_lines():
+        if "python" not in words[:2] or "-c" in words:
+            continue
+        words = words[words.index("python") + 1 :]
+        name = words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
+        if not (ROOT / name).is_file():  # a module of another package
+            continue
+        source = (ROOT / name).read_text("utf-8")
+        options = [word for word in words if word.startswith("--")]
+        assert all(f'"{option}"' in source for option in options), (page, words)
+        seen += len(options)
     assert seen > 5
 
 

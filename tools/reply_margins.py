@@ -42,23 +42,25 @@ def prompts_of(log: dict[str, Any]) -> Iterator[tuple[int, list[Any]]]:
                 yield step["step"], prompt + list(vetoes[:end])
 
 
-def least_margin(log: dict[str, Any], model: Any) -> Margin:
-    """Ask the model all prompts of an episode and return its least clear choice."""
+def least_margin(log: dict[str, Any], model: Any) -> Margin | None:
+    """Ask the model all prompts of an episode; its least clear choice, None without a prompt."""
     margins = []
     for step, prompt in prompts_of(log):
         reply = model.invoke(prompt, logprobs=True, top_logprobs=2)
-        for token in reply.response_metadata["logprobs"]["content"]:
+        if not (logprobs := reply.response_metadata.get("logprobs")):
+            raise RpmsError("this model gives no log-probabilities; use a local one: local:NAME")
+        for token in logprobs["content"]:
             first, second = token["top_logprobs"]
             nats = first["logprob"] - second["logprob"]
             margins.append(Margin(nats, step, first["token"], second["token"]))
-    return min(margins)
+    return min(margins, default=None)
 
 
 def print_margins(run: Run, model: Any) -> None:
     """Print a line for each finished episode."""
     for episode in run.episodes.values():
-        if log := read_log(run.log_file(episode)):
-            least = least_margin(log, model)
+        log = read_log(run.log_file(episode))
+        if log and (least := least_margin(log, model)):
             print_safe(
                 f"{least.nats:7.3f}  step {least.step}, {least.chosen!r} before {least.other!r}; "
                 f"{episode.condition}, task {episode.index}, "

@@ -116,14 +116,12 @@ def _empty(kind: Any) -> Any:
 
 def find_task(env: str, split: str, task: str) -> Task:
     """Find a task by its id, by the end of its id (the trial), or by its index in the split."""
-    name = task.strip()
-    by_index = name.isdecimal()
-    index = int(name) if by_index and len(name) <= DIGITS else 10**DIGITS
-    # Generated splits grow on request, so no more tasks are listed than the index needs.
-    world = get_environment(env)
-    if by_index:
-        tasks = world.tasks(split, index + 1 if index < 10**DIGITS else None)
-        if index < len(tasks):
+    name, world = task.strip(), get_environment(env)
+    if name.isdecimal():
+        # Generated splits grow on request, so no more tasks are listed than the index needs.
+        index = int(name) if len(name) <= DIGITS else None
+        tasks = world.tasks(split, None if index is None else index + 1)
+        if index is not None and index < len(tasks):
             return tasks[index]
         raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")
     tasks = world.tasks_with(split, [name])

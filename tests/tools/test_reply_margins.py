@@ -7,7 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 
+from rpms.vocabulary.errors import RpmsError
 from tools import reply_margins
 from tools.reply_margins import Margin, least_margin
 
@@ -46,6 +49,15 @@ def test_the_closest_call_is_found_in_every_prompt_also_after_a_veto() -> None:
     assert model.asked == [
         ["the task"], ["the task", "go north", "there is no north"], ["an observation"]
     ]  # fmt: skip
+
+
+def test_an_episode_without_a_prompt_has_none() -> None:
+    assert least_margin({"messages": [], "steps": [{"step": 1}]}, Surer()) is None
+
+
+def test_a_model_without_log_probabilities_is_refused() -> None:
+    with pytest.raises(RpmsError, match="no log-probabilities"):
+        least_margin(LOG, GenericFakeChatModel(messages=iter([AIMessage("go")])))
 
 
 def test_a_folder_that_is_no_run_is_one_line(
