@@ -1,4 +1,4 @@
-"""The example that tunes: its examples have the form that TRL takes. Torch is not needed here."""
+"""The example that tunes: decisions share their beginnings in trees. Torch is not needed here."""
 
 from __future__ import annotations
 
@@ -67,4 +67,43 @@ def test_a_missing_package_is_an_error_of_one_line() -> None:
     words = ["--model", "x.gguf", "--data", "y", "--out", "z"]
     done = subprocess.run([*bare, *words], capture_output=True, text=True)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "pip install trl peft gguf" in done.stderr.splitlines()[-1]
+    assert "pip install transformers peft accelerate gguf" in done.stderr.splitlines()[-1]
+
+
+def test_a_tree_holds_each_decision_once_and_whole() -> None:
+    from tune import Decision, grow
+
+    texts = ["ABCxy", "ABDuv", "ABDuvEz", "Qz", "ABCxy"]
+    starts = [3, 3, 6, 1, 3]
+    decisions = [
+        Decision(tuple(map(ord, text)), start) for text, start in zip(texts, starts, strict=True)
+    ]
+    tree = grow(decisions)
+    assert len(tree.tokens) == len({text[: n + 1] for text in texts for n in range(len(text))})
+
+    def line(node: int) -> str:
+        """The tokens that a token attends to, in the order of their positions."""
+        seen = [k for k in range(node + 1) if node < tree.end[k]]
+        assert [tree.depth[k] for k in seen] == [*range(len(seen))]
+        return "".join(chr(tree.tokens[k]) for k in seen)
+
+    learned = sorted((line(before), line(node)) for before, node in tree.learned)
+    wanted = [
+        (text[:n], text[: n + 1])
+        for text, start in zip(texts, starts, strict=True)
+        for n in range(start, len(text))
+    ]
+    assert learned == sorted(wanted)
+
+
+def test_trees_keep_to_their_size_and_share_what_neighbours_share() -> None:
+    from tune import Decision, plant
+
+    episodes = [[(*range(100), *([1000 + e] * n), 7) for n in range(20)] for e in range(3)]
+    decisions = [Decision(tokens, len(tokens) - 1) for episode in episodes for tokens in episode]
+    trees = [*plant(decisions, 150)]
+    assert all(len(tree.tokens) <= 150 for tree in trees)
+    assert sum(len(tree.learned) for tree in trees) == len(decisions)
+    assert sum(len(tree.tokens) for tree in trees) < len(decisions) * 10
+    with pytest.raises(SystemExit, match="--tokens"):
+        [*plant(decisions, 50)]
