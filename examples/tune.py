@@ -138,7 +138,7 @@ def attention(end: Any) -> Any:
         return create_block_mask(
             lambda _b, _h, query, key: (key <= query) & (query < end[key]), None, None, size, size
         )
-    node = torch.arange(size)
+    node = torch.arange(size, device=end.device)
     return ((node <= node[:, None]) & (node[:, None] < end))[None, None]
 
 
