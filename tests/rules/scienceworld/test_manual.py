@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from typing import Any
 
 import pytest
 
 from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.adapter import ENVIRONMENT
+from rpms.envs.scienceworld.simulator import _jar
 from rpms.envs.scienceworld.tasks import catalogue, description
 from rpms.prompts.blocks import load_system, render_rules
 from rpms.rules import Rejection, forbidden_by
@@ -204,3 +206,30 @@ def test_only_the_focus_is_forbidden_and_only_where_the_target_is_known() -> Non
         assert forbidden_by(MANUAL, action, goal("F3", "water")) is None
     assert forbidden_by(MANUAL, "focus on orange", goal("F3", "")) is None
     assert forbidden_by(MANUAL, "focus on stove", goal("F3", "")) == "F3-FOCUS-001"
+
+
+def test_the_simulator_knows_every_word_of_the_things_in_the_manual() -> None:
+    """A thing under another name than the simulator's is never found, and its recipe never used."""
+    with zipfile.ZipFile(_jar()) as jar:
+        classes = [jar.read(name) for name in jar.namelist() if name.endswith(".class")]
+    known = {word.decode() for part in classes for word in re.findall(rb"[a-z-]+", part.lower())}
+    named = {name for names in MANUAL.domain.categories.values() for name in names}
+    assert len(named) > 100
+    assert {name for name in named if not {*name.split()} <= known} == set()
+
+
+def test_the_printed_recipe_leads_to_every_paint_that_the_procedure_mixes() -> None:
+    """Red, yellow and blue give three paints; a paint of two names is made of both."""
+    categories = MANUAL.domain.categories
+    printed = {"violet": "red blue", "orange": "red yellow", "green": "blue yellow"}
+    recipes = {
+        name.removeprefix("ingredients of ").removesuffix(" paint"): {*parts}
+        for name, parts in categories.items()
+        if name.startswith("ingredients of ")
+    }
+    assert {*recipes} > {*printed}
+    rule = next(rule for rule in MANUAL.domain.rules if rule.id == "O3-MIX-001").text
+    for paint, parts in recipes.items():
+        of = printed.get(paint, paint.replace("-", " ")).split()
+        assert parts == {f"{colour} paint" for colour in of}
+        assert paint not in printed or f"{'+'.join(of)} {paint}" in " ".join(rule.split())

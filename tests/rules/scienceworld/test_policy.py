@@ -20,7 +20,7 @@ from tests.envs.playing import believing
 WORLD = get_environment("scienceworld")
 MANUAL = load_manual("scienceworld")
 BOIL = "Your task is to boil lead. First, focus on the substance."
-FREEZE = "Your task is to freeze milk. First, focus on the substance."
+FREEZE = "Your task is to freeze orange juice. First, focus on the substance."
 MELT_WATER = "Your task is to melt water. First, focus on the substance."
 POINT = (
     "Your task is to measure the melting point of tin, which is located around the kitchen. First, "
@@ -129,9 +129,9 @@ def test_a_broken_heater_is_left_for_another() -> None:
 def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated() -> None:
     here = {"visible": ["freezer", "stove"], "containers": {"freezer": "open"},
             "holding": ["glass cup"]}  # fmt: skip
-    milk = {"last_seen": {"milk": "glass cup"}}
-    assert served(FREEZE, "prepare_object", **here, **milk)[0] == "move glass cup to freezer"
-    frozen = {"last_seen": {"solid milk": "glass cup"}, "flags": {"milk": "solid"}}
+    juice = {"last_seen": {"orange juice": "glass cup"}}
+    assert served(FREEZE, "prepare_object", **here, **juice)[0] == "move glass cup to freezer"
+    frozen = {"last_seen": {"solid orange juice": "glass cup"}, "flags": {"orange juice": "solid"}}
     assert served(FREEZE, "prepare_object", **here, **frozen)[0] == "move glass cup to stove"
     ice = {"last_seen": {"ice": "glass cup"}, "flags": {"water": "solid"}}
     assert served(MELT_WATER, "prepare_object", **here, **ice)[0] == "teleport to foundry"
@@ -142,7 +142,7 @@ def test_what_is_liquid_is_cooled_and_what_is_solid_is_heated() -> None:
 
 def test_what_is_cooled_after_it_melted_is_melted_in_a_container() -> None:
     here = {"visible": ["stove", "glass cup", "table"], "holding": ["chocolate"]}
-    frozen = f"{FREEZE.replace('milk', 'chocolate')} It has to change its state of matter."
+    frozen = f"{FREEZE.replace('orange juice', 'chocolate')} It has to change its state of matter."
     assert served(frozen, "prepare_object", **here) == ["move chocolate to glass cup"]
     assert served(BOIL.replace("lead", "chocolate"), "prepare_object", **here)[0] != (
         "move chocolate to glass cup"
