@@ -132,8 +132,9 @@ def test_inspect_evaluates_a_condition(server: OpenAIServer, tmp_path: Path) -> 
     calls = [event for sample in log["samples"] for event in sample.get("events", [])
              if event["event"] == "model"]  # fmt: skip
     assert len(calls) == len(server.requests) == len(plan(0)) + 8
-    asked = json.dumps(server.requests[-1]["messages"])
-    assert "Rules" in asked and "Past Experience" in asked
+    asked = [json.dumps(request["messages"]) for request in server.requests]
+    assert all("Rules" in prompt for prompt in asked)
+    assert any("Past Experience" in prompt for prompt in asked)
 
 
 def test_verifiers_rewards_a_condition(server: OpenAIServer, tmp_path: Path) -> None:
