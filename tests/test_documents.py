@@ -131,6 +131,30 @@ def test_files_that_are_named_exist() -> None:
     assert not missing
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub and the site make them of its headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M)
+    titles = [
+        re.sub(r"[^\w\- ]", "", title.lower()) for title in re.findall(r"^#+ (.+)$", text, re.M)
+    ]
+    return {title.replace(" ", "-") for title in titles}
+
+
+def test_links_lead_to_files_and_headings() -> None:
+    cards = sorted((ROOT / "rpms" / "models" / "adapters").glob("*.md"))
+    seen, broken = 0, list[str]()
+    for page in [*PAGES, *cards]:
+        for link in re.findall(r"\]\(([^)\s]*)\)", page.read_text("utf-8")):
+            name, _, anchor = link.partition("#")
+            if "://" in link:
+                continue
+            target = (page.parent / name).resolve() if name else page
+            seen += bool(anchor)
+            if not target.exists() or (anchor and anchor not in headings(target)):
+                broken.append(f"{page.name}: {link}")
+    assert seen > 100 and not broken
+
+
 def test_the_rules_shown_are_rules_of_ours() -> None:
     """Every line of YAML on the page of rules stands in a rule file, comments aside."""
     files = " ".join(file.read_text("utf-8") for file in (ROOT / "rpms").rglob("*.yaml"))
@@ -150,10 +174,11 @@ def test_the_readme_shows_an_episode_of_a_language_model() -> None:
 
 def test_the_figures_of_the_readme_are_those_of_the_page_of_results() -> None:
     table, page = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/results.md"))
-    (means,) = re.findall(r"^\| games won, mean of five tunings \|(.*)", table, re.M)
-    shares = re.findall(r"[\d.]+%", means)
-    assert len(shares) == 7
-    assert all(f"| {share} |" in page for share in shares)
+    for row in ("games won, mean of five tunings", "actions that the environment rejects"):
+        (cells,) = re.findall(rf"^\| {row} \|(.*)", table, re.M)
+        shares = re.findall(r"[\d.]+%", cells)
+        assert len(shares) == 7
+        assert all(f"| {share} |" in page for share in shares)
 
 
 def test_a_page_begins_with_what_one_can_do() -> None:
