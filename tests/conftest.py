@@ -91,7 +91,12 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests need a browser; who plays official games, where there are any, is marked."""
+    """Browser tests need a browser; who plays official games, where there are any, is marked.
+
+    Tests of the shipped model wait for one another, so they stand together: in the share of one
+    worker, while the other has something else to do.
+    """
+    items.sort(key=lambda item: "shipped_model" not in getattr(item, "fixturenames", ()))
     for item in items:
         if isinstance(item, pytest.Function) and ASK_FOR_OFFICIAL & set(item.fixturenames):
             item.add_marker("official")
