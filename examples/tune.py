@@ -117,12 +117,13 @@ def tensors(tree: Tree, size: int) -> dict[str, Any]:
     """One tree as the trainer takes it, padded to ``size``."""
     import torch
 
-    padding = range(len(tree.tokens), size)
+    nodes = len(tree.tokens)
+    padding = [0] * (size - nodes)
     before, target = zip(*tree.learned, strict=True)
     return {
-        "input_ids": torch.tensor([tree.tokens + [0 for _ in padding]]),
-        "position_ids": torch.tensor([tree.depth + [0 for _ in padding]]),
-        "end": torch.tensor(tree.end + [node + 1 for node in padding]),
+        "input_ids": torch.tensor([tree.tokens + padding]),
+        "position_ids": torch.tensor([tree.depth + padding]),
+        "end": torch.tensor([*tree.end, *range(nodes + 1, size + 1)]),
         "before": torch.tensor(before),
         "labels": torch.tensor([tree.tokens[node] for node in target]),
     }

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
@@ -131,6 +132,7 @@ def test_files_that_are_named_exist() -> None:
     assert not missing
 
 
+@cache
 def headings(page: Path) -> set[str]:
     """The anchors of a page, as GitHub and the site make them of its headings."""
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.S | re.M)
