@@ -110,8 +110,8 @@ def excerpt(messages: Sequence[Message], manual: Manual) -> list[Message]:
 
 
 def _once_in_a_row(messages: Sequence[Message], manual: Manual) -> list[Message]:
-    first, *turns = messages
-    shown, before = [first], None
+    # The first message is the task; without an example there is none.
+    shown, turns, before = [*messages[:1]], messages[1:], None
     for reply, answer in zip(turns[::2], turns[1::2], strict=True):
         rule, _ = match_action(manual, action_in(reply)) or (None, {})
         # Every step of a walk from place to place is needed.
