@@ -7,7 +7,8 @@ The prompts of one episode begin with the same tokens. These are computed once: 
 form a prefix tree, in which a token attends to its own ancestors only. The loss is the same as for
 the decisions one by one, for a third to a fifth of the tokens.
 
-See docs/tuning.md. It is meant for one GPU; a CPU is enough for a test.
+See docs/tuning.md. It is meant for one GPU; a CPU that multiplies matrices of bfloat16 (AMX) is
+enough for the smallest model.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 NEEDED = ("transformers", "peft", "accelerate")
+QUERIES = 512
+"""Tokens that a CPU computes attention for at a time."""
 
 
 class Decision(NamedTuple):
@@ -129,29 +132,56 @@ def tensors(tree: Tree, size: int) -> dict[str, Any]:
     }
 
 
-def attention(end: Any) -> Any:
-    """The mask of a tree: a token attends to itself and its ancestors."""
+def attention(end: Any) -> dict[str, Any]:
+    """What lets a token of a tree attend to itself and its ancestors only."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
 
     size = len(end)
     if end.is_cuda:
-        return create_block_mask(
+        mask = create_block_mask(
             lambda _b, _h, query, key: (key <= query) & (query < end[key]), None, None, size, size
         )
-    node = torch.arange(size, device=end.device)
-    return ((node <= node[:, None]) & (node[:, None] < end))[None, None]
+        return {"attention_mask": mask}
+    node, parts = torch.arange(size), list[tuple[slice, Any, Any]]()
+    for first in range(0, size, QUERIES):
+        query = node[first : first + QUERIES, None]
+        key = node[: query[-1] + 1]
+        key = key[end[key] > first]  # the others are ancestors of no token in this part
+        seen = (key <= query) & (query < end[key])
+        parts.append((slice(first, first + QUERIES), key, torch.where(seen, 0.0, float("-inf"))))
+    return {"parts": parts}
+
+
+def attend(
+    _: Any, query: Any, key: Any, value: Any, mask: None, parts: Any, scaling: float, **__: Any
+) -> tuple[Any, None]:
+    """Attention on a CPU, for which PyTorch's flex attention has no gradients."""
+    import torch
+
+    batch, heads, _size, width = query.shape
+    groups = key.shape[1]
+    seen = []
+    for rows, keys, bias in parts:
+        # The query heads of a group share their key head.
+        some = (query[:, :, rows] * scaling).reshape(batch, groups, -1, width)
+        scores = some @ key.index_select(2, keys).transpose(2, 3)
+        scores = scores.view(batch, heads, -1, len(keys)) + bias.to(scores.dtype)
+        weights = torch.softmax(scores, -1).view(batch, groups, -1, len(keys))
+        seen.append((weights @ value.index_select(2, keys)).view(batch, heads, -1, width))
+    return torch.cat(seen, 2).transpose(1, 2), None
 
 
 def load(name: str) -> tuple[Any, Any]:
     """Load the model and its tokenizer; the weights of a GGUF file are dequantised."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    file, gpu = Path(name), torch.cuda.is_available()
+    AttentionInterface.register("tree", attend)
+    file = Path(name)
     settings: dict[str, Any] = {
-        "dtype": torch.bfloat16 if gpu else torch.float32,
-        "attn_implementation": "flex_attention" if gpu else "sdpa",
+        "dtype": torch.bfloat16 if has_bfloat16() else torch.float32,
+        "attn_implementation": "flex_attention" if torch.cuda.is_available() else "tree",
     }
     if file.suffix != ".gguf":
         model = AutoModelForCausalLM.from_pretrained(name, **settings)
@@ -161,13 +191,20 @@ def load(name: str) -> tuple[Any, Any]:
     return model, AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
 
 
+def has_bfloat16() -> bool:
+    """Whether the GPU, or else the CPU, is fast with it."""
+    import torch
+
+    return torch.cuda.is_available() or bool(torch.cpu.get_capabilities().get("amx_bf16"))
+
+
 def loss_of(model: Any, row: dict[str, Any]) -> Any:
     """The summed loss over the replies of a tree."""
     from torch.nn.functional import cross_entropy
 
     logits = model(
         input_ids=row["input_ids"], position_ids=row["position_ids"], use_cache=False,
-        attention_mask=attention(row["end"]), logits_to_keep=row["before"],
+        logits_to_keep=row["before"], **attention(row["end"]),
     ).logits  # fmt: skip
     return cross_entropy(logits[0].float(), row["labels"], reduction="sum")
 
@@ -205,7 +242,8 @@ def train(options: argparse.Namespace) -> None:
         output_dir=options.out, seed=options.seed, learning_rate=options.rate,
         num_train_epochs=options.epochs, max_steps=options.steps or -1,
         per_device_train_batch_size=1, gradient_accumulation_steps=options.batch,
-        lr_scheduler_type="cosine", warmup_steps=10, bf16=torch.cuda.is_available(),
+        lr_scheduler_type="cosine", warmup_steps=10,
+        bf16=has_bfloat16(), use_cpu=not torch.cuda.is_available(),
         gradient_checkpointing=options.checkpointing, remove_unused_columns=False,
         save_steps=200, save_total_limit=1, logging_steps=10, report_to="none",
     )  # fmt: skip
