@@ -25,6 +25,10 @@ from typing import Any, NamedTuple
 NEEDED = ("transformers", "peft", "accelerate")
 QUERIES = 512
 """Tokens that a CPU computes attention for at a time."""
+MULTIPLE = 256
+"""Numbers of tokens are multiples of it: tensors of few shapes use the same memory again."""
+IGNORED = -100
+"""A label without a loss, for transformers as for PyTorch."""
 
 
 class Decision(NamedTuple):
@@ -122,13 +126,14 @@ def tensors(tree: Tree, size: int) -> dict[str, Any]:
 
     nodes = len(tree.tokens)
     padding = [0] * (size - nodes)
+    rest = -len(tree.learned) % MULTIPLE
     before, target = zip(*tree.learned, strict=True)
     return {
         "input_ids": torch.tensor([tree.tokens + padding]),
         "position_ids": torch.tensor([tree.depth + padding]),
         "end": torch.tensor([*tree.end, *range(nodes + 1, size + 1)]),
-        "before": torch.tensor(before),
-        "labels": torch.tensor([tree.tokens[node] for node in target]),
+        "before": torch.tensor([*before, *[0] * rest]),
+        "labels": torch.tensor([*(tree.tokens[node] for node in target), *[IGNORED] * rest]),
     }
 
 
@@ -136,6 +141,7 @@ def attention(end: Any) -> dict[str, Any]:
     """What lets a token of a tree attend to itself and its ancestors only."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
+    from torch.nn.functional import pad
 
     size = len(end)
     if end.is_cuda:
@@ -148,8 +154,10 @@ def attention(end: Any) -> dict[str, Any]:
         query = node[first : first + QUERIES, None]
         key = node[: query[-1] + 1]
         key = key[end[key] > first]  # the others are ancestors of no token in this part
-        seen = (key <= query) & (query < end[key])
-        parts.append((slice(first, first + QUERIES), key, torch.where(seen, 0.0, float("-inf"))))
+        rest = (0, -len(key) % MULTIPLE)
+        seen = pad((key <= query) & (query < end[key]), rest)
+        bias = torch.where(seen, 0.0, float("-inf"))
+        parts.append((slice(first, first + QUERIES), pad(key, rest), bias))
     return {"parts": parts}
 
 
@@ -245,7 +253,7 @@ def train(options: argparse.Namespace) -> None:
         lr_scheduler_type="cosine", warmup_steps=10,
         bf16=has_bfloat16(), use_cpu=not torch.cuda.is_available(),
         gradient_checkpointing=options.checkpointing, remove_unused_columns=False,
-        save_steps=200, save_total_limit=1, logging_steps=10, report_to="none",
+        save_steps=50, save_total_limit=1, logging_steps=10, report_to="none",
     )  # fmt: skip
     trainer = TreeTrainer(
         model, settings, train_dataset=trees, callbacks=[TimeLimit()],
