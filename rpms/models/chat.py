@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import cache as once
 
 from langchain_core.language_models import BaseChatModel
 
@@ -11,6 +12,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.models import default_timeout, open_model
 from rpms.models.cached import CachedModel
+from rpms.models.weights import adapters
 from rpms.vocabulary.context import RunContext
 
 log = logging.getLogger("rpms")
@@ -39,6 +41,7 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
 
     ``cache`` names a file of earlier replies. Nothing is sent over the network yet.
     """
+    warn_of_another_world(env, context.model)
     return open_model(
         context.model,
         temperature=context.temperature,
@@ -49,6 +52,15 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         cache=cache,
         allowed_syntaxes=allowed_syntaxes(env, context),
     )
+
+
+@once
+def warn_of_another_world(env: str, model: str) -> None:
+    """Warn once if a model that comes with the project was tuned for another environment."""
+    adapter = adapters().get(model.removeprefix("local:").partition("?")[0])
+    if adapter and adapter.env != env:
+        log.warning("model '%s' was tuned for %s and cannot be expected to play %s", model,
+                    adapter.env, env)  # fmt: skip
 
 
 def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:

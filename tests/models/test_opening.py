@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rpms.models import SimPlanner, forget_models, open_model, opening
+from rpms.models.chat import warn_of_another_world
 from rpms.models.opening import LABELS, ModelChoice, choices, is_import_path
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
@@ -260,3 +261,15 @@ def test_the_command_prints_all_of_them(
         assert name in (rest if choice.missing else usable)
     listed = json.loads(rpms("models", "list", "--json").out)
     assert {entry["name"] for entry in listed if entry["usable"]} == {*LABELS, "MODULE:NAME"}
+
+
+@pytest.mark.parametrize(("env", "warnings"), [("alfworld", 0), ("telecom", 1)])
+def test_a_model_tuned_for_another_world_is_named_once(
+    env: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "local:smollm2-alfworld?threads=2"
+    warn_of_another_world.cache_clear()
+    for _ in range(2):
+        warn_of_another_world(env, name)
+    assert len(caplog.messages) == warnings
+    assert all(f"'{name}' was tuned for alfworld" in message for message in caplog.messages)

@@ -12,9 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from rpms.models.local import RUNTIME, SHIPPED
+from rpms.envs import get_environment
+from rpms.models.local import PREFIX, RUNTIME, SHIPPED
 from rpms.models.merging import MERGER
-from rpms.models.weights import adapters
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("", "-local", "-docs", "-telecom", "-dev")
@@ -69,7 +69,11 @@ class Clone:
 
 
 RUNTIME_STEPS = ["venv", "pip==26.3", "requirements.txt", "."]
-LOCAL_STEPS = ["requirements-local.txt", *adapters()]
+# The demo's model is merged at set-up, the others when they are first used.
+LOCAL_STEPS = [
+    "requirements-local.txt",
+    get_environment("alfworld").demo.model.removeprefix(PREFIX),
+]
 
 
 @pytest.fixture
