@@ -8,7 +8,7 @@ form a prefix tree, in which a token attends to its own ancestors only. The loss
 the decisions one by one, for a third to a fifth of the tokens.
 
 See docs/tuning.md. It is meant for one GPU; a CPU that multiplies matrices of bfloat16 (AMX) is
-enough for the smallest model.
+enough for trials with the smallest model.
 """
 
 from __future__ import annotations
