@@ -225,7 +225,7 @@ def play_short(
     run = RunSession(plan, folder, budget=budget)
     try:
         workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
-        run.play(workers, capacity, watch)
+        run.play(workers, capacity, capacity * workers.size, watch)
     finally:
         run.close()
     return run

@@ -302,13 +302,15 @@ def test_an_interrupted_export_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     played: list[Job] = []
     original = RunSession.play
 
-    def interrupted(session: RunSession, pool: Any, capacity: int, watch: Any) -> None:
+    def interrupted(
+        session: RunSession, pool: Any, capacity: int, at_once: int, watch: Any
+    ) -> None:
         def look(progress: Any) -> None:
             if progress.done == 4:
                 raise KeyboardInterrupt
 
         played.extend(session.jobs)
-        original(session, pool, capacity, watch if played[6:] else look)
+        original(session, pool, capacity, at_once, watch if played[6:] else look)
 
     monkeypatch.setattr(RunSession, "play", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -47,7 +47,7 @@ def test_a_run_begun_here_goes_on_on_a_cluster_and_a_killed_worker_loses_nothing
     folder, killed = tmp_path / "run", list[int]()
     begun = RunSession(plan(), folder)
     begun.jobs = begun.jobs[:2]
-    begun.play(local_pool(begun.plan, 0), 4, lambda progress: None)
+    begun.play(local_pool(begun.plan, 0), 4, 4, lambda progress: None)
     begun.close()
     before = (folder / EPISODES).read_bytes()
     assert before.count(b"\n") == 2

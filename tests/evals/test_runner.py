@@ -78,6 +78,18 @@ def test_every_job_is_played_once_and_no_worker_gets_too_many(killed: int) -> No
     assert pool.most == 3 and not any("failure_mode" in line for line in lines)
 
 
+@pytest.mark.parametrize(("workers", "at_once"), [(2, 1), (2, 3), (4, 6)])
+def test_no_more_episodes_run_at_once_than_asked_for(workers: int, at_once: int) -> None:
+    pool = Scripted(workers, killed=1)
+    jobs = short_plan("A", 20).jobs()
+    capacity = capacity_of("alfworld", workers, at_once)
+    most, ended = 0, 0
+    for _ in Dispatcher(pool, capacity, jobs, at_once=at_once).play():
+        most = max(most, sum(map(len, pool.held.values())) + 1)  # and the one that just ended
+        ended += 1
+    assert (most, ended) == (at_once, 20)
+
+
 def test_an_untried_arm_starts_with_three_episodes_and_the_others_do_not_wait() -> None:
     plan = short_plan("AB", 20)
     dispatcher = Dispatcher(pool := Scripted(2, killed=1), 15, plan.jobs(), untried=["B"])

@@ -148,11 +148,13 @@ def play_plan(
     """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C."""
     execution = execution.suited_to(plan)
     check_plan(plan)
-    workers = execution.workers if execution.workers is not None else os.cpu_count() or 1
-    capacity = capacity_of(plan.env, workers, execution.concurrency)
+    at_once, wanted = execution.concurrency, execution.workers
+    # A worker that would never get an episode is not started.
+    workers = min(os.cpu_count() or 1 if wanted is None else wanted, at_once)
+    capacity = capacity_of(plan.env, workers, at_once)
     run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
-        workers=workers, concurrency=execution.concurrency, ray=execution.ray,
+        workers=workers, concurrency=at_once, ray=execution.ray,
     )  # fmt: skip
     try:
         with _watched(run, out, show, strict, summary) as watch:
@@ -160,7 +162,7 @@ def play_plan(
             pool = (
                 RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
             )
-            run.play(pool, capacity, watch)
+            run.play(pool, capacity, at_once, watch)
     finally:
         run.close()
 

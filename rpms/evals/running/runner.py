@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import count
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,9 @@ class Dispatcher:
     """Gives every job to a worker until each has a result."""
 
     def __init__(
-        self, pool: Pool, capacity: int, jobs: Iterable[Job], untried: Iterable[str] = ()
-    ) -> None:
+        self, pool: Pool, capacity: int, jobs: Iterable[Job], untried: Iterable[str] = (),
+        at_once: float = inf,
+    ) -> None:  # fmt: skip
         """Prepare the jobs.
 
         Args:
@@ -62,9 +63,11 @@ class Dispatcher:
             jobs: the episodes to be run.
             untried: arms with custom code that has not run yet. Each starts with ENOUGH episodes;
                 the others wait until one ends without an error (``release``) or all have ended.
+            at_once: the number of episodes that all workers together run at a time.
         """
         self._pool = pool
         self._capacity = capacity
+        self._at_once = at_once
         self._queue = deque(jobs)
         self._untried = {*untried}
         self._ended: Counter[str] = Counter()
@@ -107,7 +110,7 @@ class Dispatcher:
 
     def _submit_jobs(self) -> None:
         """Give jobs one at a time to the least busy worker, so that all fill up evenly."""
-        while job := self._next_job():
+        while sum(map(len, self._running.values())) < self._at_once and (job := self._next_job()):
             free = [w for w, jobs in self._running.items() if self._has_room(jobs, job)]
             if not free:
                 return
@@ -193,11 +196,11 @@ class RunSession:
         self._writer.write_manifest(self._manifest)
         return finished
 
-    def play(self, pool: Pool, capacity: int, watch: Watch) -> None:
+    def play(self, pool: Pool, capacity: int, at_once: int, watch: Watch) -> None:
         """Run the remaining jobs; the files stay consistent if this is interrupted."""
         decided = {arm for arm, tally in self.progress.tallies.items() if tally.decided}
         untried = self._manifest.swapped.keys() - decided
-        dispatcher = Dispatcher(pool, capacity, self.jobs, untried)
+        dispatcher = Dispatcher(pool, capacity, self.jobs, untried, at_once)
 
         def check() -> None:
             watch(self.progress)
@@ -206,7 +209,7 @@ class RunSession:
 
         try:
             check()
-            in_flight = max(HOPELESS, capacity * pool.size)
+            in_flight = max(HOPELESS, min(at_once, capacity * pool.size))
             for job, (line, steps) in dispatcher.play(check):
                 self._writer.append(line, steps)
                 if following := self.plan.following(job, line):
