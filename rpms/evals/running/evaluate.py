@@ -148,9 +148,9 @@ def play_plan(
     """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C."""
     execution = execution.suited_to(plan)
     check_plan(plan)
-    at_once, wanted = execution.concurrency, execution.workers
+    at_once, workers = execution.concurrency, execution.workers
     # A worker that would never get an episode is not started.
-    workers = min(os.cpu_count() or 1 if wanted is None else wanted, at_once)
+    workers = min(os.cpu_count() or 1 if workers is None else workers, at_once)
     capacity = capacity_of(plan.env, workers, at_once)
     run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
