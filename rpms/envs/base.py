@@ -16,12 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from typing_extensions import TypedDict
 
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of, objects_at
 from rpms.vocabulary.calls import Call
+from rpms.vocabulary.categories import Categories, read_categories
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text
 from rpms.vocabulary.goal import (
@@ -30,6 +32,7 @@ from rpms.vocabulary.goal import (
     GoalSpec,
     Keys,
     SubGoal,
+    Target,
     hand,
     hand_was_empty,
     read_signature,
@@ -181,8 +184,9 @@ class Environment(ABC):
         lists_actions: its games can list the actions they would accept (``Listing``).
         states_decide: recorded states may decide whether an action works; if not, rule learning
             ignores them.
-        sub_goal_from_manual: ``sub_goal`` uses the procedure of Tier 2 or other domain knowledge. A
-            run without rules then has no sub-goal: its name is empty.
+        results: what each command leaves in the belief when it succeeds, by its template, as f_upd
+            reads it. Grounding skips a step whose results hold already; without results it skips
+            only what the episode has executed.
     """
 
     name: str = ""
@@ -195,9 +199,9 @@ class Environment(ABC):
     nowhere: str = "unknown"
     embodied: bool = True
     lists_actions: bool = False
-    sub_goal_from_manual: bool = False
     states_decide: bool = True
     max_live: int | None = 64
+    results: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     @property
     def demo(self) -> Demo:
@@ -262,6 +266,11 @@ class Environment(ABC):
         return None
 
     @cached_property
+    def categories(self) -> Categories:
+        """The kinds that are alike, by category: d_gamma counts them as close (mug ~ cup)."""
+        return read_categories(self.folder)
+
+    @cached_property
     def prompts(self) -> Path:
         """The folder with system.md, examples/ and, for custom prompt blocks, templates/."""
         return self.folder / "prompts"
@@ -315,6 +324,10 @@ class Environment(ABC):
         """Task types finer than goal types, each with a sample sentence (empty: no tasks)."""
         return {}
 
+    def solved(self, goal: GoalSpec, belief: Belief) -> bool | None:
+        """Return whether the belief meets the goal's own conditions; None if it cannot tell."""
+        return None
+
     def plan(self, goal: GoalSpec) -> list[tuple[SubGoal, str]]:
         """A goal's own steps, each with its end condition; empty to use its type's procedure."""
         return []
@@ -363,13 +376,31 @@ class Environment(ABC):
             "Closed": ", ".join(place for place, door in doors.items() if door == "closed"),
             "Known": ", ".join(f"{thing} is {state}" for thing, state in belief["flags"].items()),
             "Seen": ", ".join(
-                f"{thing} at {place}"
+                f"{thing} at {' and '.join([place, *belief['also_at'].get(thing, [])])}"
                 for thing, place in belief["last_seen"].items()
                 if kind_of(thing) in goal_kinds
             ),
             "Searched": ", ".join(belief["searched"]),
         }
         return [f"{name}: {text}" for name, text in parts.items() if text]
+
+    def describe_sub_goal(self, sub_goal: SubGoal, belief: Belief) -> str:
+        """The sub-goal as the prompt prints it: its end, and the place where it is reached.
+
+        The next action is never named: choosing it is the model's.
+        """
+        about = sub_goal.get("about", Target())
+        thing, place = about.get("object") or sub_goal["target"], about.get("place")
+        if not place:
+            return f"{sub_goal['name']}: {sub_goal['target']}"
+        return f"{sub_goal['name']}: {thing}, at {place} ({self.seen_from(place, belief)})"
+
+    def seen_from(self, place: str, belief: Belief) -> str:
+        """Where the agent is, seen from a place: ``you are there``, ``you are at desk 1``."""
+        location = belief["location"]
+        if place == location or place in belief["reachable"]:
+            return "you are there"
+        return f"you are at {location}" if location else "you are at no place yet"
 
     def whereabouts(self, belief: Belief) -> str:
         """The agent's location and hand in words, for a step that is shown to a person."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rpms.envs.registry import get_environment
-from rpms.rules.ablate import leave_out, names_in, without_knowledge
+from rpms.rules.ablate import leave_out, names_in, with_results, without_knowledge
 from rpms.rules.check import sound_manual
 from rpms.rules.loader import overlay, read_manual, rule_files
 from rpms.rules.manual import Manual
@@ -33,6 +33,20 @@ def load_manual(
     if not (rules_dir or without):
         return sound_manual(read_manual(folder), folder)
     return _load(folder, rules_dir, tuple(names_in(without)), _stamp(rules_dir))
+
+
+def load_commands(env: str) -> Manual:
+    """Load what every condition knows of the commands: their syntax, and what they result in.
+
+    The results are those that the environment's belief update records, so memory is retrieved and
+    grounded in the same way with rules and without them.
+    """
+    return _commands(env, read_manual(get_environment(env).rules))
+
+
+@lru_cache(maxsize=64)
+def _commands(env: str, manual: Manual) -> Manual:
+    return with_results(manual, get_environment(env).results)
 
 
 def _stamp(rules_dir: str) -> Stamp:

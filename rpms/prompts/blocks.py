@@ -25,6 +25,7 @@ from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Choice, Message, Turn, rejected_since
 
 _SHARED = Path(__file__).parent / "templates"
+NO_STEP = SubGoal(name="", target="", progress=0)
 RECAP = 400
 """Token budget of the state block when it recaps hidden turns, at four letters a token."""
 
@@ -70,14 +71,26 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
     lines = [*env.describe_belief(knowledge.belief, goal), *recap(knowledge)]
     return Blocks(
         rules=_fixed_rules(env, knowledge.rules, goal["type"]) if context.rules else "",
-        situation=_situation(env, knowledge.rules, last=False) if context.rules else "",
+        situation=_situation(env, knowledge.rules, knowledge.sub_goal) if context.rules else "",
         goal=render(
-            env.prompts, "goal.j2", goal=goal, sub_goal=knowledge.sub_goal, rules=context.rules
+            env.prompts,
+            "goal.j2",
+            goal=goal,
+            sub_goal=knowledge.sub_goal,
+            pointer=_pointer(knowledge),
         ),
         state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory_block(knowledge),
-        last_action=_situation(env, knowledge.rules, last=True) if context.rules else "",
+        last_action=_last_action(env, knowledge.rules) if context.rules else "",
     )
+
+
+def _pointer(knowledge: Knowledge) -> str:
+    """The current sub-goal with its place; in the paper's style as its listing has it."""
+    step = knowledge.sub_goal
+    if knowledge.context.prompt_style == "paper":
+        return f"{step['name']} - {step['target']}"
+    return knowledge.env.describe_sub_goal(step, knowledge.belief)
 
 
 def memory_block(knowledge: Knowledge) -> str:
@@ -125,7 +138,7 @@ def offered_actions(env: Environment, choices: Sequence[Choice]) -> str:
 def render_rules(env: Environment, rules: ActiveRules, goal: GoalSpec) -> str:
     """Print R_active as in the prompt, for people who want to read it on its own."""
     parts = [_fixed_rules(env, rules, goal["type"])]
-    parts += [_situation(env, rules, last) for last in (False, True)]
+    parts += [_situation(env, rules, NO_STEP), _last_action(env, rules)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -137,11 +150,18 @@ def _fixed_rules(env: Environment, rules: ActiveRules, goal_type: str) -> str:
     return render(env.prompts, "rules.j2", rules=tiers, goal_type=goal_type)
 
 
-def _situation(env: Environment, rules: ActiveRules, last: bool) -> str:
-    """Print the rule lines about the current situation: on the last action, or the others."""
-    lines = [line for line in rules[SITUATION] if line.get("last_action", False) == last]
-    template = "last_action.j2" if last else "situation.j2"
-    return render(env.prompts, template, lines=lines) if lines else ""
+def _situation(env: Environment, rules: ActiveRules, sub_goal: SubGoal) -> str:
+    """Print the rule lines about the current situation, and the next step if it is in words."""
+    lines = [line for line in rules[SITUATION] if not line.get("last_action")]
+    if not lines and not sub_goal.get("words"):
+        return ""
+    return render(env.prompts, "situation.j2", lines=lines, sub_goal=sub_goal)
+
+
+def _last_action(env: Environment, rules: ActiveRules) -> str:
+    """Print the rule line about the last action."""
+    lines = [line for line in rules[SITUATION] if line.get("last_action")]
+    return render(env.prompts, "last_action.j2", lines=lines) if lines else ""
 
 
 def render(prompts: Path, template: str, **values: object) -> str:

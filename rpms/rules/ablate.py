@@ -8,7 +8,7 @@ of things stay, because the stages need them to run.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -88,15 +88,28 @@ def without_knowledge(manual: Manual) -> Manual:
 
     The wording of predicates stays, so that memories can be printed.
     """
+    bare = with_results(manual, {})
+    return Manual(
+        bare.universal,
+        bare.domain,
+        bare.environment,
+        without=bare.without | {rule.id for rule in bare.actions},
+    )
+
+
+def with_results(manual: Manual, results: Mapping[str, Sequence[str]]) -> Manual:
+    """The syntax of the commands, with the environment's own ``results`` by template."""
     forms = [
-        ActionRule(id=rule.id, name=rule.name, syntax=rule.syntax, preconditions=[], effects=[])
+        ActionRule(
+            id=rule.id, name=rule.name, syntax=rule.syntax, effects=[*results.get(rule.syntax, ())]
+        )
         for rule in manual.actions
     ]
     return Manual(
-        UniversalTier(tier="universal", rules=[]),
-        DomainTier(tier="domain", procedures={}, rules=[]),
-        EnvironmentTier(tier="environment", actions=forms, wording=manual.environment.wording),
-        without=frozenset((*TIERS, *(rule.id for rule in forms))),
+        UniversalTier(),
+        DomainTier(procedures={}),
+        EnvironmentTier(actions=forms, wording=manual.environment.wording),
+        without=frozenset(TIERS),
     )
 
 

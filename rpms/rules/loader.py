@@ -28,6 +28,7 @@ from rpms.rules.schema import (
     Rule,
     UniversalTier,
 )
+from rpms.vocabulary.categories import CATEGORIES, read_categories
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, read_yaml, stamp_of
 
@@ -47,21 +48,26 @@ def read_manual(folder: Path, shared: Path = RULES_FOLDER) -> Manual:
     """Read and validate the manual of a world; errors name the file, the rule id and the line.
 
     Tiers 2 and 3 are in the world's folder. All worlds share Tier 1; a ``universal.yaml`` in the
-    world's folder overlays it, as custom rules do. A file that was edited is read again.
+    world's folder overlays it, as custom rules do. Rules may be about the categories of the
+    environment (``categories.yaml`` beside the folder) as well as those of Tier 2. A file that was
+    edited is read again.
     """
     files = [shared / "universal.yaml", *(folder / f"{tier}.yaml" for tier in TIERS)]
+    files.append(folder.parent / CATEGORIES)
     return _read(folder, shared, tuple(stamp_of(file) for file in files if file.is_file()))
 
 
 @lru_cache(maxsize=64)
 def _read(folder: Path, shared: Path, _content: tuple[Any, ...]) -> Manual:
     universal = folder / "universal.yaml"
+    domain = load_tier(folder / "domain.yaml", DomainTier)
+    categories = {**read_categories(folder.parent), **domain.categories}
     return Manual(
         _overlaid(
             load_tier(shared / "universal.yaml", UniversalTier),
             universal if universal.is_file() and folder != shared else None,
         ),
-        load_tier(folder / "domain.yaml", DomainTier),
+        domain.model_copy(update={"categories": categories}),
         load_tier(folder / "environment.yaml", EnvironmentTier),
     )
 

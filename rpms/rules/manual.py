@@ -130,6 +130,11 @@ class Manual:
         """The action that Tier 2 demands for a sub-goal; empty if the tier is left out."""
         return "" if "domain" in self.without else self.domain.advances.get(sub_goal, "")
 
+    @cached_property
+    def completing(self) -> frozenset[str]:
+        """The actions that complete a sub-goal, by Tier 2."""
+        return frozenset() if "domain" in self.without else frozenset(self.domain.advances.values())
+
     def is_foreign(self, action: str, goal_type: str) -> bool:
         """Return whether an action completes only steps of other goal types, by Tier 2.
 
@@ -142,19 +147,6 @@ class Manual:
         others -= {*domain.procedures[goal_type]}
         steps = {step for step, completing in domain.advances.items() if completing == action}
         return bool(steps) and steps <= others
-
-    def completing_actions(self, goal_type: str, sub_goal: str) -> tuple[set[str], set[str]]:
-        """The actions that complete only earlier steps, and those of this step and later ones.
-
-        By Tier 2; both are empty if the tier is left out or does not have the step.
-        """
-        steps = self.domain.procedures.get(goal_type, [])
-        if "domain" in self.without or sub_goal not in steps:
-            return set(), set()
-        index = steps.index(sub_goal)
-        completing = [self.domain.advances.get(step, "") for step in steps]
-        upcoming = set(completing[index:]) - {""}
-        return set(completing[:index]) - upcoming - {""}, upcoming
 
     @property
     def forbidden(self) -> list[Forbidden]:

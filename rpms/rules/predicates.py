@@ -134,6 +134,10 @@ def places_around(belief: Belief, thing: str) -> Iterator[str]:
         thing = place
 
 
+DOORS = "openable"
+"""The affordance of the kinds of places that may have a door."""
+
+
 def _at(belief: Belief, facts: StaticFacts, place: str) -> Truth:
     """Another existing place may share this spot; only a look around rules that out."""
     location = belief["location"]
@@ -154,13 +158,18 @@ def _door(belief: Belief, facts: StaticFacts, place: str, door: str) -> Truth:
         return belief["containers"][place] == door
     if is_a(place, facts.affordances.get("see_through", frozenset())):
         return None
-    return False if place in belief["searched"] else None
+    return False if place in belief["searched"] or _is_doorless(facts, place) else None
 
 
-def _accessible(belief: Belief, _: StaticFacts, place: str) -> Truth:
+def _is_doorless(facts: StaticFacts, place: str) -> bool:
+    """Return True for a kind of place that never has a door, if the manual lists those that may."""
+    return DOORS in facts.affordances and _affords(facts, DOORS, place) is False
+
+
+def _accessible(belief: Belief, facts: StaticFacts, place: str) -> Truth:
     if place in belief["containers"]:
         return belief["containers"][place] == "open"
-    return True if place in belief["searched"] else None
+    return True if place in belief["searched"] or _is_doorless(facts, place) else None
 
 
 def _in(belief: Belief, facts: StaticFacts, thing: str, place: str) -> Truth:
@@ -182,11 +191,15 @@ def _delivered(belief: Belief, _: StaticFacts, thing: str, place: str) -> Truth:
 
 
 def _is_here(belief: Belief, facts: StaticFacts, thing: str) -> Truth:
-    """In view at this spot. A thing that was never seen may still be here."""
-    place = belief["last_seen"].get(thing)
+    """In view at this spot. A thing that was never seen may be in what was not searched yet."""
+    place, location = belief["last_seen"].get(thing), belief["location"]
+    if any(_at(belief, facts, other) for other in belief["also_at"].get(thing, ())):
+        return True
     if place is not None:
         return _at(belief, facts, place)
-    return False if thing in belief["holding"] or belief["location"] is None else None
+    if thing in belief["holding"] or location is None:
+        return False
+    return False if {location, *belief["reachable"]} <= {*belief["searched"]} else None
 
 
 def _place(belief: Belief, _: StaticFacts, place: str) -> Truth:

@@ -323,8 +323,8 @@ def _record_names(
 def _apply(belief: Belief, outcome: Predicate, facts: StaticFacts) -> None:
     positive, name, names = outcome
     if name == "at":
-        belief["location"] = names[0]
-        belief["reachable"] = []
+        if names[0] not in (belief["location"], *belief["reachable"]):
+            belief["location"], belief["reachable"] = names[0], []
     elif name in ("open", "closed"):
         belief["containers"][names[0]] = "open" if name == "open" else "closed"
     elif name == "holding":

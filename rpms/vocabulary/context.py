@@ -44,8 +44,8 @@ OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """Earlier names of the guard's modes, which old run folders contain."""
 
 ALL_TURNS = -1
-TOKEN_BUDGET = 1200
-"""Token budget of the knowledge blocks together: the highest number that the paper reports."""
+MEMORY_TOKENS = 400
+"""Token budget of the memory block."""
 
 # The paper's 2x2 ablation (A to D); S, the state block that B, C and D share; E is our extension.
 CONDITIONS: dict[str, dict[str, Any]] = {
@@ -133,6 +133,11 @@ class RunContext:
         "Remove memories that conflict with rules (hard), warn about them (soft), do both, or "
         "neither (none).",
     )] = "hard+soft"
+    arbitration_extras: Annotated[bool, Setting(
+        "Arbitration extras", "memory",
+        "Also remove memories that a printed rule repeats or another memory contradicts; the "
+        "paper does not.",
+    )] = False
     guard: Annotated[Guard, Setting(
         "Guard", "guard",
         "Check the agent's own actions against the rules: send a vetoed action back to the model "
@@ -169,18 +174,12 @@ class RunContext:
         "Show at most this many memories of each type.",
         ge=0, le=MOST_TASKS,
     )] = 3
-    token_budget: Annotated[int, Setting(
-        "Knowledge tokens", "knowledge",
-        "Leave out memories beyond this many tokens of rules, state and memory together; the "
-        "paper reports 800 to 1200 tokens and leaves out nothing.",
-        ge=0, le=MOST_TOKENS,
-    )] = TOKEN_BUDGET
-    memory_token_budget: Annotated[int, Setting(
+    memory_tokens: Annotated[int, Setting(
         "Memory tokens", "memory",
-        "Leave out memories beyond this many tokens of memory alone; 0 means that token_budget "
-        "decides.",
+        "Leave out memories beyond this many tokens of the memory block; 0 leaves out none, as "
+        "the paper does.",
         ge=0, le=MOST_TOKENS,
-    )] = 0
+    )] = MEMORY_TOKENS
     max_steps: Annotated[int, Setting(
         "Step budget", "run",
         "End an episode after this many actions; 0 means the environment's own limit.",
@@ -384,8 +383,6 @@ def settings(context: Any) -> RunContext:
 
 RENAMED = {
     "reasks": "max_retries",
-    "ceiling": "token_budget",
-    "memory_ceiling": "memory_token_budget",
     "system_prompt": "prompt_style",
 }
 """Earlier names of settings."""

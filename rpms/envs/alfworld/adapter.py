@@ -20,7 +20,9 @@ from rpms.envs.alfworld.engine import GameEngine
 from rpms.envs.alfworld.game_file import GameFile
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, index_in, list_tasks, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import EnvironmentFault
+from rpms.vocabulary.goal import SubGoal, Target
 
 SHIPPED = Path(__file__).parents[2]
 
@@ -44,13 +46,24 @@ _LOOSE: list[tuple[re.Pattern[str], str]] = [
         (r"^(?:check )?inventory$", "inventory"),
     )
 ]  # fmt: skip
-# Every command of the game, in the agent's wording. A {thing} is a place or an object.
-COMMANDS = (
-    "go to {place}", "open {place}", "close {place}", "take {object} from {place}",
-    "put {object} in/on {place}", "inventory", "examine {thing}", "use {object}",
-    "heat {object} with {place}", "clean {object} with {place}", "cool {object} with {place}",
-    "slice {object} with {tool}", "look", "help",
-)  # fmt: skip
+# Every command of the game, in the agent's wording, and what f_upd records when it succeeds. A
+# {thing} is a place or an object.
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "go to {place}": ["at(place)"],
+    "open {place}": ["at(place)", "open(place)"],
+    "close {place}": ["at(place)", "closed(place)"],
+    "take {object} from {place}": ["at(place)", "holding(object)", "not in(object, place)"],
+    "put {object} in/on {place}": ["at(place)", "not holding(object)", "in(object, place)"],
+    "heat {object} with {place}": ["at(place)", "state(object, hot)"],
+    "clean {object} with {place}": ["at(place)", "state(object, clean)"],
+    "cool {object} with {place}": ["at(place)", "state(object, cool)"],
+    "use {object}": ["state(object, on)"],
+    "slice {object} with {tool}": [],
+    "examine {thing}": [],
+    "inventory": [],
+    "look": [],
+    "help": [],
+}
 
 
 def to_game(action: str, dialect: Dialect) -> str:
@@ -141,7 +154,6 @@ class Alfworld(Environment):
     """The household environment: six task types, one hand, rejected actions change nothing."""
 
     name = "alfworld"
-    rules = SHIPPED / "rules" / "alfworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
     judging = ("generated_unseen", "valid_unseen", "valid_seen")
@@ -151,12 +163,14 @@ class Alfworld(Environment):
     lists_actions = True
     states_decide = False  # no action has hot, cool or clean as a precondition
     nowhere = "middle of the room"
+    results = COMMANDS
 
     # The functions of this folder, under the names of the base class.
     parse_goal = staticmethod(goals.parse_goal)
     first_belief = staticmethod(beliefs.first_belief)
     update_belief = staticmethod(beliefs.update_belief)
     sub_goal = staticmethod(goals.sub_goal)
+    solved = staticmethod(goals.solved)
     read_action = staticmethod(read_action)
     tasks = staticmethod(list_tasks)
     index_in = staticmethod(index_in)
@@ -167,6 +181,18 @@ class Alfworld(Environment):
 
     def goal_types(self) -> list[str]:
         return goals.GOAL_TYPES
+
+    def describe_sub_goal(self, sub_goal: SubGoal, belief: Belief) -> str:
+        """The end and the place; what is in the way may be put down at any place that takes it."""
+        about = sub_goal.get("about", Target())
+        match sub_goal["name"]:
+            case "free_hand":
+                here = self.seen_from("", belief)
+                return f"free_hand: {sub_goal['target']}, at any place that takes it ({here})"
+            case "place_object":
+                where = self.seen_from(about["place"], belief)
+                return f"place_object: {about['object']}, in/on {about['place']} ({where})"
+        return super().describe_sub_goal(sub_goal, belief)
 
     def type_label(self, goal_type: str) -> str:
         """The official name without the prefix and suffix that most types share."""

@@ -76,12 +76,14 @@ def _see(belief: Belief, observation: str) -> None:
 def _handle(belief: Belief, observation: str) -> None:
     if match := _TOOK.match(observation):
         belief["holding"] = [match[1]]
-        belief["last_seen"].pop(match[1], None)
+        if (before := belief["last_seen"].pop(match[1], match[2])) != match[2]:
+            belief["also_at"][match[1]] = [*belief["also_at"].get(match[1], []), before]
         _not_at(belief, match[1], match[2])
         _reach(belief, match[2])
     elif match := _PUT.match(observation):
         belief["holding"] = []
         belief["last_seen"][match[1]] = match[2]
+        _not_at(belief, match[1], match[2])
         _reach(belief, match[2])
     elif match := _CHANGED.match(observation):
         _change(belief, match[2], *_STATES[match[1]])
@@ -111,17 +113,23 @@ def _door(belief: Belief, place: str, door: Door) -> None:
 
 
 def _contents(belief: Belief, place: str, things: list[str]) -> None:
-    """Games list a thing that starts in two places in both, so the belief keeps both."""
+    """Games list a thing that starts in two places in both, so the belief keeps both.
+
+    They go on to list it in the second place while it is held: it is in the hand, and also there.
+    """
     for absent in set(objects_at(belief, place)) - set(things):
         del belief["last_seen"][absent]
     for absent in set(belief["also_at"]) - set(things):
         _not_at(belief, absent, place)
     for thing in things:
-        before = belief["last_seen"].get(thing, place)
+        held = thing in belief["holding"]
+        before = place if held else belief["last_seen"].get(thing, place)
         _not_at(belief, thing, place)
-        if before != place:
-            belief["also_at"][thing] = [*belief["also_at"].get(thing, []), before]
-        belief["last_seen"][thing] = place
+        if held or before != place:
+            other = place if held else before
+            belief["also_at"][thing] = [*belief["also_at"].get(thing, []), other]
+        if not held:
+            belief["last_seen"][thing] = place
     if place not in belief["searched"]:
         belief["searched"].append(place)
     _reach(belief, place)

@@ -14,15 +14,16 @@ LOOK = "look_at_obj_in_light"
 PLACE = "pick_and_place_simple"
 TWO = "pick_two_obj_and_place"
 
-# State adjective -> (goal type, verb that causes the state).
+# State adjective -> (goal type, verb that causes the state, kind of place where that happens).
 TRANSFORMS = {
-    "clean": ("pick_clean_then_place_in_recep", "clean"),
-    "hot": ("pick_heat_then_place_in_recep", "heat"),
-    "cool": ("pick_cool_then_place_in_recep", "cool"),
+    "clean": ("pick_clean_then_place_in_recep", "clean", "sinkbasin"),
+    "hot": ("pick_heat_then_place_in_recep", "heat", "microwave"),
+    "cool": ("pick_cool_then_place_in_recep", "cool", "fridge"),
 }
-GOAL_TYPES = [PLACE, LOOK, *(kind for kind, _ in TRANSFORMS.values()), TWO]
+GOAL_TYPES = [PLACE, LOOK, *(kind for kind, *_ in TRANSFORMS.values()), TWO]
 # Words of a task sentence -> state.
-_STATES = {**{verb: state for state, (_, verb) in TRANSFORMS.items()}, "hot": "hot", "cold": "cool"}
+_STATES = {verb: state for state, (_, verb, _) in TRANSFORMS.items()}
+_STATES |= {"hot": "hot", "cold": "cool"}
 
 _IN = r"(?:in/on|in|on|into|onto|to)"
 _ARTICLE = r"(?:(?:a|an|some|the|one) )?"
@@ -66,14 +67,32 @@ def parse_goal(sentence: str) -> GoalSpec:
 
 def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
     """The current sub-goal and the progress, from the belief."""
-    ready = {thing for thing, states in belief["flags"].items()
-             if goal["state"] in states.split(", ")}  # fmt: skip
+    ready = _ready(goal, belief)
     placed = _placed(goal, belief, ready)
     stages = _stages(goal)
     done = min(len(placed), goal["count"]) * stages
     name, words, target, reached = _pointer(goal, belief, ready, placed)
     progress = min(100, 100 * (done + reached) // (stages * goal["count"]))
     return SubGoal(name=name, target=words.format(**target), progress=progress, about=target)
+
+
+def solved(goal: GoalSpec, belief: Belief) -> bool:
+    """Return whether the belief meets the goal: the objects in place, or the lamp on beside one."""
+    if goal["type"] != LOOK:
+        ready = _ready(goal, belief)
+        return len(_placed(goal, belief, ready)) >= goal["count"]
+    held = any(kind_of(thing) == goal["object"] for thing in belief["holding"])
+    return held and any(
+        "on" in belief["flags"].get(thing, "").split(", ")
+        for thing, where in belief["last_seen"].items()
+        if kind_of(thing) == goal["destination"] and where in _reach(belief)
+    )
+
+
+def _ready(goal: GoalSpec, belief: Belief) -> set[str]:
+    """The things in the state that the goal asks for."""
+    return {thing for thing, states in belief["flags"].items()
+            if goal["state"] in states.split(", ")}  # fmt: skip
 
 
 def _stages(goal: GoalSpec) -> int:
@@ -97,9 +116,13 @@ def _placed(goal: GoalSpec, belief: Belief, ready: set[str]) -> list[str]:
 
 def _place_of(kind: str, belief: Belief) -> str:
     """Name a place of a kind: one within reach, else the one with the lowest number."""
-    reachable = [belief["location"] or "", *belief["reachable"]]
-    names = [*reachable, *sorted(belief["places"], key=in_order)]
+    names = [*_reach(belief), *sorted(belief["places"], key=in_order)]
     return next((name for name in names if kind_of(name) == kind), kind)
+
+
+def _reach(belief: Belief) -> list[str]:
+    """The places that can be used without moving."""
+    return [belief["location"] or "", *belief["reachable"]]
 
 
 def _pointer(
@@ -111,12 +134,14 @@ def _pointer(
         if goal["type"] == LOOK:
             lamps = [t for t in belief["last_seen"] if kind_of(t) == goal["destination"]]
             if lamps:
-                target = Target(object=lamps[0], place=belief["last_seen"][lamps[0]])
+                lamp = min(lamps, key=lambda name: belief["last_seen"][name] not in _reach(belief))
+                target = Target(object=lamp, place=belief["last_seen"][lamp])
                 return "use_lamp", "{object} at {place}", target, 2
             return "find_lamp", "{object}", Target(object=goal["destination"]), 2
         if goal["state"] and held not in ready:
-            name = f"{TRANSFORMS[goal['state']][1]}_object"
-            return name, "{object}", Target(object=held), 2
+            _, verb, tool = TRANSFORMS[goal["state"]]
+            target = Target(object=held, place=_place_of(tool, belief))
+            return f"{verb}_object", "{object}", target, 2
         where = belief["last_seen"][placed[0]] if placed else _place_of(goal["destination"], belief)
         target = Target(object=held, place=where)
         return "place_object", "{object} in/on {place}", target, _stages(goal) - 1

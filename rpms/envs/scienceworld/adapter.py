@@ -31,6 +31,18 @@ LEARNABLE = (
     "activate {device}", "deactivate {device}", "pick up {object}", "put down {object}",
     "move {object} to {place}",
 )  # fmt: skip
+# What f_upd records when a command succeeds.
+RESULTS: Mapping[str, Sequence[str]] = {
+    "go to {place}": ["at(place)"],
+    "teleport to {place}": ["at(place)"],
+    "open {thing}": ["open(thing)"],
+    "close {thing}": ["closed(thing)"],
+    "activate {device}": ["activated(device)"],
+    "deactivate {device}": ["not activated(device)"],
+    "pick up {object}": ["holding(object)"],
+    "put down {object}": ["not holding(object)"],
+    "move {object} to {place}": ["not holding(object)", "in(object, place)"],
+}
 # The number of procedure steps that a memory may be ahead of the agent.
 LAG = 1
 
@@ -134,12 +146,11 @@ class ScienceWorld(Environment):
     max_tokens = 512
     # Each running game is a separate Java process.
     max_live = 1
-    rules = SHIPPED / "rules" / "scienceworld"
     memory = SHIPPED / "memory_store" / "snapshots" / "scienceworld.jsonl"
     # The order of the paper's listing for ScienceWorld: state, objective, rules, memory.
     blocks: tuple[BlockName, ...] = ("state", "goal", "rules", "situation", "memory")
     graded = True
-    sub_goal_from_manual = True
+    results = RESULTS
     # family:verb:target, because goals of a family differ by verb, not by destination.
     signature = ("type", "destination", "object")
     learning_split = "train_mini"

