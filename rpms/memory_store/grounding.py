@@ -1,10 +1,13 @@
-"""Ground a memory in the current scene: fill its roles with names and word its conditions.
+"""Turn a memory into advice for this scene, in the run's ``memory_form``.
 
-The run's ``memory_form`` chooses the names a memory is printed with: those of the scene it was
-``recorded`` in, ``roles``, or the names of the current scene (``grounded``). In every form, the
-state filter and the arbiter judge the grounded actions. A snippet starts at its first remaining
-step. An entry that cannot be grounded comes with the reason. Roles and conditions come from the
-memory itself; with rules off, the manual contributes only the syntax of commands.
+``recorded`` and ``roles`` print an entry as it is stored: with the names of the scene it was
+recorded in, or with roles for names. ``grounded`` fills the roles with names of the current scene,
+and a snippet then starts at its first remaining step, opens a place that the belief knows to be
+closed, and leaves out the opening of one that is open. An entry that cannot be grounded comes with
+the reason. What is printed is also what the filter and the arbiter judge.
+
+Grounding reads the memory, the state, and what the environment declares of its commands: their
+syntax and their results in the belief. It reads no rules, so it is the same without them.
 """
 
 from __future__ import annotations
@@ -29,30 +32,33 @@ from rpms.memory_store.roles import (
     to_roles,
 )
 from rpms.rules import Manual, already_done, match_action, refers_to, simulate_in_place
-from rpms.rules.predicates import is_predicate, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import blank_syntax
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
+from rpms.vocabulary.output import with_article
 from rpms.vocabulary.recall import Advice, new_advice
 
 # A parameter that had the same kind in this many uses is assumed to have it always.
 USES_OF_ONE_KIND = 3
+# Results that last: a thing in hand, in its place, or in a state.
+LASTING = ("holding", "in", "state")
 
 
 @dataclass(frozen=True)
 class GroundingContext:
     """The current decision, as far as grounding needs it.
 
-    ``manual`` holds the rules that memory may use; with rules off, only the syntax of commands.
+    ``commands`` holds the syntax of the environment's commands and their results.
     ``role_names`` caches the name of each role, because the memories of one step share a few roles.
     ``played`` lists the executed actions of this episode that changed the belief, in order.
-    ``steps_done`` is the environment's method of that name.
+    ``steps_done`` and ``solved`` are the environment's methods of these names.
     """
 
-    manual: Manual
+    commands: Manual
     goal: GoalSpec
     sub_goal: SubGoal
     belief: Belief
@@ -62,6 +68,9 @@ class GroundingContext:
     played: Sequence[str] = ()
     steps_done: Callable[[Mapping[str, Any], Belief], set[int]] = field(
         default=lambda entry, belief: set(), compare=False
+    )
+    solved: Callable[[GoalSpec, Belief], bool | None] = field(
+        default=lambda goal, belief: None, compare=False
     )
 
     @cached_property
@@ -87,84 +96,107 @@ def ground(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
         return _schema(entry, moment)
     recorded = entry.get("actions") or [entry["failed_action"]]
     templates = _templates(entry, recorded, moment)
-    grounded = _in_form(recorded, templates, moment)
+    if moment.form == "recorded":
+        stated = GroundedEntry(new_advice([*recorded], solves=bool(entry.get("solves"))))
+    elif moment.form == "roles":
+        stated = GroundedEntry(_with_roles(templates or recorded, moment, entry))
+    else:
+        stated = _with_names(templates, moment)
     if entry["type"] == "success":
-        return _remaining(grounded, moment, moment.steps_done(entry, moment.belief))
+        return _remaining(entry, stated, moment) if moment.form == "grounded" else stated
     # A lesson is about its last action alone.
-    advice = grounded.advice
+    advice = stated.advice
     last = new_advice(
         advice["actions"][-1:], printed=advice["printed"][-1:], by_kind=advice["by_kind"],
-        needs=_reasons(entry, moment.manual, advice["printed"][-1:]),
+        needs=_reasons(entry, moment.commands, advice["printed"][-1:]),
     )  # fmt: skip
-    return GroundedEntry(last, grounded.not_groundable)
+    return GroundedEntry(last, stated.not_groundable)
 
 
-def _in_form(
-    recorded: Sequence[str], templates: Sequence[str], moment: GroundingContext
-) -> GroundedEntry:
-    """Return the actions as printed in the run's form, and as executed in this scene."""
+def _with_names(templates: Sequence[str], moment: GroundingContext) -> GroundedEntry:
+    """Fill the roles with names of this scene; if one has none here, say which."""
     names = fill_roles(moment, (role for template in templates for role in roles_in(template)))
     unfilled = [role for role, name in names.items() if name == NO_NAME]
-    by_kind = bool(unfilled) or not templates
-    if by_kind:
-        kinds = {role: _kind_of_role(role, moment.goal) for role in names}
-        filled = [fill(template, kinds) for template in templates or recorded]
-        actions = [action for action in filled if NO_NAME not in action]
-    else:
-        actions = [fill(template, names) for template in templates]
-    forms = {"recorded": recorded, "roles": templates or recorded, "grounded": actions}
-    advice = new_advice(actions, printed=list(forms[moment.form]), by_kind=by_kind)
-    if moment.form != "grounded" or not by_kind:
-        return GroundedEntry(advice)
+    if templates and not unfilled:
+        return GroundedEntry(new_advice([fill(template, names) for template in templates]))
     unknown = ", ".join(f"{{{role}}}" for role in unfilled)
     no_part = "it is about things that play no part in a goal"
-    return GroundedEntry(advice, f"nothing here is known as {unknown}" if unknown else no_part)
+    reason = f"nothing here is known as {unknown}" if unknown else no_part
+    return GroundedEntry(_with_roles(templates, moment), reason)
 
 
-def _remaining(grounded: GroundedEntry, moment: GroundingContext, done: set[int]) -> GroundedEntry:
-    """Return a snippet without the steps that are done already.
+def _with_roles(
+    templates: Sequence[str],
+    moment: GroundingContext,
+    entry: Mapping[str, Any] = {},
+    printed: Sequence[str] = (),
+) -> Advice:
+    """Print the roles; the actions to judge name the kinds of things that would fill them."""
+    kinds = {role: _kind_of_role(role, moment.goal) for t in templates for role in roles_in(t)}
+    filled = (fill(template, kinds) for template in templates)
+    actions = [action for action in filled if NO_NAME not in action]
+    return new_advice(
+        actions, printed=[*(printed or templates)], by_kind=True, solves=bool(entry.get("solves"))
+    )
 
-    ``done`` are numbers of steps of the recorded entry.
-    """
-    advice = grounded.advice
-    actions, printed = advice["actions"], advice["printed"]
-    if grounded.not_groundable:
-        return grounded
-    if advice["by_kind"]:  # steps about things not seen here may be missing from actions
-        left = [step for number, step in enumerate(printed) if number not in done]
-        by_kind: Advice = {**advice, "printed": left}
-        return GroundedEntry(by_kind, "" if left else COMPLETED)
-    ahead = [step for step in remaining_steps(actions, moment) if step not in done]
+
+def _remaining(
+    entry: Mapping[str, Any], stated: GroundedEntry, moment: GroundingContext
+) -> GroundedEntry:
+    """Return a snippet from its first remaining step on."""
+    if stated.not_groundable:
+        return stated
+    actions = stated.advice["actions"]
+    done = moment.steps_done(entry, moment.belief)
+    ahead = {step: doors for step, doors in remaining_steps(actions, moment).items()
+             if step not in done}  # fmt: skip
     if not ahead:
-        return grounded._replace(not_groundable=COMPLETED)
-    kept: Advice = {
-        **advice,
-        "actions": [actions[step] for step in ahead],
-        "done": [action for step, action in enumerate(actions) if step not in ahead],
-    }
-    # The steps of another scene may not correspond one to one: then all of them are printed.
-    same = len(printed) == len(actions)
-    kept["printed"] = [printed[step] for step in ahead] if same else printed
-    return grounded._replace(advice=kept)
+        return stated._replace(not_groundable=COMPLETED)
+    steps = [action for step, doors in ahead.items() for action in (*doors, actions[step])]
+    behind = [action for step, action in enumerate(actions) if step not in ahead]
+    advice = new_advice(steps, done=behind, solves=_solves(entry, steps, moment))
+    return GroundedEntry(advice)
 
 
-def remaining_steps(actions: Sequence[str], moment: GroundingContext) -> list[int]:
-    """Return the numbers of the steps that are still to be done.
+def remaining_steps(actions: Sequence[str], moment: GroundingContext) -> dict[int, list[str]]:
+    """Return the numbers of the steps that are still to be done, each with the doors to open first.
 
-    The executed actions show which steps are completed. With rules on, the sub-goal of Tier 2 shows
-    it too, because the belief does not record every change (that a thing was heated, for example).
-    Tier 3 skips steps that would have no effect when their turn comes.
+    Steps are behind if the episode has executed them, and if a later one has its lasting result
+    already. Of the others, those are left out whose results hold when their turn comes.
     """
-    begun = max(_steps_followed(actions, moment), _steps_completed(actions, moment))
-    imagined, ahead = copy_belief(moment.belief), list[int]()
+    begun = max(_steps_followed(actions, moment), _steps_behind(actions, moment))
+    imagined, ahead = copy_belief(moment.belief), dict[int, list[str]]()
+    latest = ""
     for step in range(begun, len(actions)):
-        if already_done(moment.manual, actions[step], imagined):
+        if already_done(moment.commands, actions[step], imagined):
             continue
-        if ahead and actions[ahead[-1]] == actions[step]:
+        if latest == actions[step]:
             continue  # every step between the two is done
-        ahead.append(step)
-        simulate_in_place(moment.manual, actions[step], imagined)
+        ahead[step] = _doors_in_the_way(actions[step], imagined, moment.commands)
+        for action in (*ahead[step], actions[step]):
+            simulate_in_place(moment.commands, action, imagined)
+        latest = actions[step]
     return ahead
+
+
+def _doors_in_the_way(action: str, belief: Belief, commands: Manual) -> list[str]:
+    """Return the commands that open the places, known to be closed, that an action reaches into."""
+    rule, names = match_action(commands, action) or (None, {})
+    moved = (o.arguments[1] for o in (rule.outcomes if rule else ()) if o.name == "in")
+    closed = [names[p] for p in moved if belief["containers"].get(names[p]) == "closed"]
+    openers = (rule for rule in commands.actions if any(o.name == "open" for o in rule.outcomes))
+    opener = next(openers, None)
+    if opener is None:
+        return []
+    return [opener.syntax.format(**{opener.parameters[0]: place}) for place in closed]
+
+
+def _solves(entry: Mapping[str, Any], steps: Sequence[str], moment: GroundingContext) -> bool:
+    """Return True if the snippet won an episode, and would meet the conditions of this goal too."""
+    imagined = copy_belief(moment.belief)
+    for action in steps:
+        simulate_in_place(moment.commands, action, imagined)
+    return bool(entry.get("solves")) and moment.solved(moment.goal, imagined) is not False
 
 
 def _steps_followed(actions: Sequence[str], moment: GroundingContext) -> int:
@@ -178,18 +210,19 @@ def _steps_followed(actions: Sequence[str], moment: GroundingContext) -> int:
     return count if last == moment.played[-1] or (location and last.endswith(f" {location}")) else 0
 
 
-def _steps_completed(actions: Sequence[str], moment: GroundingContext) -> int:
-    """Count the steps up to the last one that completes an earlier sub-goal."""
-    behind, ahead = moment.manual.completing_actions(moment.goal["type"], moment.sub_goal["name"])
-    begun = 0
-    for number, action in enumerate(actions, start=1):
-        matched = match_action(moment.manual, action)
-        name = matched[0].name if matched else ""
-        if name in ahead:
-            break
-        if name in behind:
-            begun = number
-    return begun
+def _steps_behind(actions: Sequence[str], moment: GroundingContext) -> int:
+    """Count the steps up to the last one whose lasting result holds.
+
+    A thing in hand, in its place or in its state lasts; where the agent is and which doors are open
+    says nothing about the steps before.
+    """
+    for count in range(len(actions), 0, -1):
+        rule, names = match_action(moment.commands, actions[count - 1]) or (None, {})
+        lasting = [o for o in (rule.outcomes if rule else ()) if o.name in LASTING]
+        facts, begun = moment.commands.facts, any(outcome.positive for outcome in lasting)
+        if begun and all(evaluate(o, moment.belief, facts, names) for o in lasting):
+            return count
+    return 0
 
 
 def _kind_of_role(role: str, goal: GoalSpec) -> str:
@@ -203,14 +236,22 @@ def _kind_of_role(role: str, goal: GoalSpec) -> str:
     return goal["destination"] if role == DESTINATION else NO_NAME
 
 
-def _reasons(entry: Mapping[str, Any], manual: Manual, printed: Sequence[str]) -> list[str]:
+def _reasons(entry: Mapping[str, Any], commands: Manual, printed: Sequence[str]) -> list[str]:
     """Word the preconditions that a rejected action violated, with the printed names."""
-    matched = match_action(manual, printed[0]) if printed else None
+    matched = match_action(commands, printed[0]) if printed else None
     violated = entry.get("violated", [])
     if not violated or matched is None or not all(map(is_predicate, violated)):
         return [] if entry["corrective_rule"] == UNEXPLAINED else [entry["corrective_rule"]]
-    words = (need(parse_predicate(text), matched[1], manual.facts) for text in violated)
+    words = (_need(parse_predicate(text), matched[1], commands) for text in violated)
     return list(dict.fromkeys(words))
+
+
+def _need(predicate: Predicate, names: Mapping[str, str], commands: Manual) -> str:
+    """Word a need; the need of another kind of thing names that kind, not an impossible change."""
+    if predicate.name == "kind" and predicate.positive:
+        thing, kind = (names.get(argument, argument) for argument in predicate.arguments)
+        return f"{with_article(kind)} in place of {thing}"
+    return need(predicate, names, commands.facts)
 
 
 def _schema(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
@@ -241,30 +282,30 @@ def _schema(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry
     slots = {n: plain[n] if n in blank else f"{{{role}}}" for n, role in roles.items()}
     template = rule.syntax.format(**slots)
     placeholders = {name: plain.get(name, f"<{name}>") for name in roles}
-    grounded = _in_form([rule.syntax.format(**placeholders)], [template], moment)
+    names: Mapping[str, str] = placeholders if moment.form == "recorded" else slots
+    if moment.form == "grounded":
+        grounded = _with_names([template], moment)
+        names = {name: fill(slot, moment.role_names) for name, slot in slots.items()}
+        if not grounded.not_groundable and len({*names.values()}) < len(names):
+            grounded = grounded._replace(not_groundable="it would be about one thing twice")
+    else:
+        printed = [rule.syntax.format(**names)]
+        grounded = GroundedEntry(_with_roles([template], moment, printed=printed))
     if grounded.not_groundable:
         return grounded
-    by_form: dict[str, Mapping[str, str]] = {
-        "recorded": placeholders,
-        "roles": slots,
-        "grounded": {name: fill(slot, moment.role_names) for name, slot in slots.items()},
-    }
-    names = by_form[moment.form]
-    if moment.form == "grounded" and len({*names.values()}) < len(names):
-        return grounded._replace(not_groundable="it would be about one thing twice")
     still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
     # An action that was only used in one state, such as a switch, has its effects in that state.
     starts = [text for text in sorted(always) if parse_predicate(text).name == "state"]
     starts = [text for text in starts if text not in {*entry["preconditions"], *entry["effects"]}]
-    facts = [statement(parse_predicate(text), names, moment.manual.facts) for text in starts]
+    facts = [statement(parse_predicate(text), names, moment.commands.facts) for text in starts]
     effects = [
-        statement(parse_predicate(text), names, moment.manual.facts) + " still" * (text in still)
+        statement(parse_predicate(text), names, moment.commands.facts) + " still" * (text in still)
         for text in entry["effects"]
     ]
     if effects and facts:
         effects[0] = f"{effects[0]} (before: {' and '.join(facts)})"
     conditions = [
-        need(parse_predicate(t), names, moment.manual.facts) for t in entry["preconditions"]
+        need(parse_predicate(t), names, moment.commands.facts) for t in entry["preconditions"]
     ]
     if not (effects or conditions):
         return grounded._replace(
@@ -287,7 +328,9 @@ def _templates(
     if templates := entry.get("lifted"):
         return [templates] if isinstance(templates, str) else templates
     return (
-        _to_roles_cached(moment.manual, moment.keys.goal(entry["goal_signature"]), tuple(recorded))
+        _to_roles_cached(
+            moment.commands, moment.keys.goal(entry["goal_signature"]), tuple(recorded)
+        )
         or ()
     )
 

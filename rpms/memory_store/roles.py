@@ -53,8 +53,8 @@ def to_roles(
             steps.append(action)
             continue
         rule, names = matched
-        if rule is walk and kind_of(names[rule.parameters[0]]) != names[rule.parameters[0]]:
-            continue  # added again before the step that needs it
+        if rule is walk and _is_added_again(manual, names[rule.parameters[0]], actions[number:]):
+            continue
         kinds = {name: kind_of(text) for name, text in names.items()}
         roles = parameter_roles(rule, goal, kinds)
         filled = {}
@@ -117,9 +117,22 @@ def _walks(rule: ActionRule) -> bool:
 
 def _where(rule: ActionRule, parameter: str, role: str) -> str:
     """Return the role of the place where an action with this parameter happens."""
-    if f"at({parameter})" in rule.preconditions:
+    if f"at({parameter})" in (*rule.preconditions, *rule.effects):
         return role
     return f"{role}'s place" if f"here({parameter})" in rule.preconditions else ""
+
+
+def _is_added_again(manual: Manual, place: str, steps: Sequence[str]) -> bool:
+    """Return True if the walk to a numbered place is added before the step that it was made for.
+
+    Without rules a manual may not say where a step takes place: then the recorded walk stays.
+    """
+    if kind_of(place) == place:
+        return False
+    if any(rule.preconditions for rule in manual.actions):
+        return True
+    rule, names = (match_action(manual, steps[1]) if steps[1:] else None) or (None, {})
+    return rule is not None and any(_where(rule, parameter, "role") for parameter in names)
 
 
 def _purpose(manual: Manual, goal: GoalSignature, place: str, later: Sequence[str]) -> str:
@@ -186,7 +199,8 @@ def _only_a_place(rule: ActionRule, parameter: str) -> bool:
 
 def _holder_of(rule: ActionRule, parameter: str) -> str:
     """Return the parameter of the thing that must be in this place, if there is one."""
-    inside = (need.arguments for need in rule.needs if need.name == "in")
+    taken = (outcome for outcome in rule.outcomes if not outcome.positive)
+    inside = (each.arguments for each in (*rule.needs, *taken) if each.name == "in")
     return next((thing for thing, place in inside if place == parameter), "")
 
 

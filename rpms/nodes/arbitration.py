@@ -1,24 +1,42 @@
-"""Stage 5: rules-first arbitration of the surviving memories.
+"""Stage 5: rules-first arbitration of the memories that passed the filter.
 
-An entry's advice is simulated with Tier-3 effects, starting from the current belief. A violated
-precondition or a forbidden action is a hard conflict; a precondition that the belief leaves open is
-a soft conflict. A schema, and advice about things that were not seen yet, is checked only against
-what holds for every thing of its kind. A lesson warns against an action. It conflicts with the
-rules when the procedure demands that action or the manual says that it can work; when the manual
-cannot tell, the conflict is soft. Rules always win: hard conflicts remove the memory, soft ones add
-a warning that says what to check first.
+    M_arb = { phi(m) | m in M_filt, phi(m) != none }
+
+phi compares what an entry advises, as the prompt would print it, with the active rules:
+
+- hard filter: advice that directly violates a rule is removed;
+- soft annotation: advice that may conflict stays, with a warning that says what to check first.
+
+A snippet is simulated from the current belief with the needs and effects of Tier 3. Its conflicts
+are, in the order in which they are looked for:
+
+- *forbidden*: a rule forbids a step for this goal;
+- *foreign to this goal*: only goals of other types need a step (Tier 2);
+- *impossible*: a step violates a precondition, or is no action;
+- *cannot reach the goal*: the steps can be taken, and the sub-goal is where it was;
+- *in doubt* (soft): the belief leaves a precondition open, such as a door that was not seen.
+
+A schema, and advice with roles for names, is checked against what holds for every thing of its
+kind. A lesson conflicts only if it is printed as an order (``AVOID``, ``Danger``): it is *against
+the procedure* if the procedure demands that action now, and *in doubt* if the action can work now
+by the rules, or may. A lesson that is printed as a need ("X needs Y") contradicts nothing.
+
+Which entries agree with each other or repeat a rule is no matter of the paper's arbitration;
+``arbitration_extras`` settles it after that (``arbitration_extras.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
+from rpms.envs import Environment, get_environment
 from rpms.guard.policy import applicable_actions
-from rpms.nodes.state import EpisodeState, manual_of, settings_of
+from rpms.nodes.arbitration_extras import settle
+from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.rules import (
     Manual,
+    already_done,
     can_work,
     check_action,
     forbidden_by,
@@ -30,50 +48,37 @@ from rpms.rules.actions_in_text import never_works
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.semantics import Diagnosis
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.recall import NOTE, Recall, drop
+from rpms.vocabulary.recall import NOTE, ConflictKind, Recall, drop
 
 
 class Conflict(NamedTuple):
-    hard: bool
+    """What an entry's advice and a rule disagree about."""
+
+    kind: ConflictKind
     rule: str
     reason: str
 
-
-class Arbiter:
-    """The rules at one decision point, shared by all entries that are arbitrated there."""
-
-    def __init__(self, point: DecisionPoint) -> None:
-        self.point = point
-
-    @cached_property
-    def demanded(self) -> frozenset[str]:
-        """The actions that the procedure lists for the current sub-goal."""
-        return frozenset(choice["action"] for choice in applicable_actions(self.point))
+    @property
+    def hard(self) -> bool:
+        return self.kind != "in doubt"
 
 
 def arbitration(state: EpisodeState) -> EpisodeState:
-    """Read the candidates, belief and goal; return the candidates, conflicts dropped or warned."""
+    """Read the candidates, belief, goal and rules; return the candidates, conflicts settled."""
     context = settings_of(state)
-    manual = manual_of(state)
-    arbiter = Arbiter(
-        DecisionPoint(
-            manual,
-            state["goal"],
-            state["sub_goal"],
-            state["belief"],
-            state.get("ineffective", []),
-        )
-    )
+    arbiter = Arbiter(get_environment(state["env"]), decision_point(state), context.memory_form)
     recalls = []
     for recall in state["recalls"]:
-        if not recall["dropped_by"]:
-            conflict = find_conflict(recall, arbiter)
-            if conflict is not None:
-                recall = _resolve(recall, conflict, context.arbitration)
+        if not recall["dropped_by"] and (conflict := arbiter.find_conflict(recall)):
+            recall = _resolve(recall, conflict, context.arbitration)
         recalls.append(recall)
+    if context.arbitration_extras:
+        recalls = settle(recalls, arbiter.point.manual, state["rules"], context.memory_form)
     return EpisodeState(recalls=recalls)
 
 
@@ -85,151 +90,175 @@ def _resolve(recall: Recall, conflict: Conflict, mode: str) -> Recall:
     hard = conflict.hard and "hard" in mode
     marked = hard and recall["entry"]["type"] == NOTE
     if hard and not marked:
+        recall = {**recall, "conflict": conflict.kind}
         return drop(recall, "arbitration", conflict.reason, conflict.rule)
     if marked or "soft" in mode:
-        return {**recall, "warning": conflict.reason, "rule": conflict.rule}
+        return {**recall, "conflict": conflict.kind, "warning": conflict.reason,
+                "rule": conflict.rule}  # fmt: skip
     return recall
 
 
-def find_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
-    """Return the conflict between an entry and the rules at this point, if there is one."""
-    kind, actions = recall["entry"]["type"], recall["advice"]["actions"]
-    point = arbiter.point
-    if kind == "schema" or (recall["advice"]["by_kind"] and kind == "success"):
-        return next(kind_conflicts(actions, point.belief, point.goal, point.manual), None)
-    if recall["advice"]["by_kind"]:
+class Arbiter(NamedTuple):
+    """The rules at one decision point, and the form in which memories are printed there."""
+
+    env: Environment
+    point: DecisionPoint
+    form: MemoryForm
+
+    def find_conflict(self, recall: Recall) -> Conflict | None:
+        """Return the first conflict between an entry and the rules, or None."""
+        kind, by_kind = recall["entry"]["type"], recall["advice"]["by_kind"]
+        if kind == NOTE:
+            return self.note_conflict(recall)
+        if kind == "schema" or (kind == "success" and by_kind):
+            return next(self.kind_conflicts(recall["advice"]["actions"]), None)
+        if kind == "success":
+            return self.snippet_conflict(recall["advice"]["actions"])
+        if kind in ("failure", "critical_failure") and not by_kind:
+            return self.lesson_conflict(recall) if self._is_order(recall) else None
         return None
-    if kind == "success":
-        return snippet_conflict(recall, point)
-    if kind in ("failure", "critical_failure"):
-        return lesson_conflict(recall, arbiter)
-    if kind == NOTE:
-        return note_conflict(recall, point.belief, point.goal, point.manual)
-    return None
+
+    def snippet_conflict(self, actions: Iterable[str]) -> Conflict | None:
+        """Simulate the steps; return their first hard conflict, else the first doubt.
+
+        A step whose effects hold when its turn comes is needless, and no conflict. Negated open
+        preconditions (not to be at a place already) are no doubt: trying settles them at no cost.
+        The simulation stops at an action that the manual does not describe.
+        """
+        point, manual = self.point, self.point.manual
+        imagined, doubt, last = point.belief, None, ""
+        for action in actions:
+            if conflict := self.goal_conflict(action, imagined):
+                return conflict
+            if already_done(manual, action, imagined):
+                continue
+            diagnosis = check_action(manual, action, imagined)
+            if diagnosis.verdict == "no_such_action":
+                reason = f"'{action}' is not one of the available actions"
+                return Conflict("impossible", "", reason)
+            if diagnosis.verdict == "fails":
+                reason = f"'{action}' cannot work: {diagnosis.reason}"
+                return Conflict("impossible", diagnosis.rule, reason)
+            if not diagnosis.rule:
+                return doubt
+            doubt = doubt or _doubt(manual, action, diagnosis)
+            imagined, last = simulate(manual, action, imagined), action
+        return self._unreached(last, imagined) or doubt
+
+    def _unreached(self, last: str, after: Belief) -> Conflict | None:
+        """Return a conflict if the last step should complete a sub-goal, and the goal is no nearer.
+
+        Only advice in the names of this scene claims to, and only where the environment can tell
+        from the belief whether a goal is reached.
+        """
+        goal, manual = self.point.goal, self.point.manual
+        if self.form != "grounded":
+            return None
+        rule, _ = match_action(manual, last) or (None, {})
+        if (
+            rule is None
+            or rule.name not in manual.completing
+            or self.env.solved(goal, after) is not False
+        ):
+            return None
+        now, then = self.point.sub_goal, self.env.sub_goal(goal, after, [])
+        if then["name"] != now["name"] or then["progress"] > now["progress"]:
+            return None
+        reason = f"'{last}' leaves the sub-goal {now['name']} where it is"
+        return Conflict("cannot reach the goal", _cited(manual, rule), reason)
+
+    def kind_conflicts(self, actions: Iterable[str]) -> Iterator[Conflict]:
+        """Yield a conflict for each action that a rule forbids for this goal or for that kind."""
+        belief, goal = self.point.belief, self.point.goal
+        names = {*belief["places"], *belief["last_seen"], *belief["holding"]}
+        kinds = {kind_of(name) for name in names} | {goal["object"], goal["destination"]}
+        for action in actions:
+            if conflict := self.goal_conflict(action):
+                yield conflict
+                continue
+            rule, words = never_works(self.point.manual, action, kinds)
+            if rule:
+                yield Conflict("impossible", rule, f"'{action}' cannot work: it needs {words}")
+
+    def goal_conflict(self, action: str, belief: Belief | None = None) -> Conflict | None:
+        """Return a conflict if a rule forbids the action for this goal, or only others need it.
+
+        Cooling is no step of heating: Tier 2 lists the steps of each goal type. Rules about the
+        order of steps are only checked when a belief is given.
+        """
+        goal, manual = self.point.goal, self.point.manual
+        if rule := forbidden_by(manual, action, goal, belief):
+            return Conflict("forbidden", rule, f"'{action}' is forbidden for this goal")
+        matched = match_action(manual, action)
+        if matched and manual.is_foreign(matched[0].name, goal["type"]):
+            reason = f"'{action}' is no step of {goal['type']}"
+            return Conflict("foreign to this goal", _cited(manual, matched[0]), reason)
+        return None
+
+    def _is_order(self, recall: Recall) -> bool:
+        """Return True for a lesson that is printed as a warning of its action, not as a need."""
+        unexplained = not recall["advice"]["needs"]
+        return (
+            self.form == "recorded" or recall["entry"]["type"] == "critical_failure" or unexplained
+        )
+
+    def lesson_conflict(self, recall: Recall) -> Conflict | None:
+        """Return a conflict if a lesson warns of an action that the rules demand or allow.
+
+        A lesson about an action that cannot work now, or that a rule forbids, agrees with the
+        rules. A fatal action is only a conflict when the procedure demands it: that it can work is
+        no argument for it.
+        """
+        action, manual, goal = recall["advice"]["actions"][0], self.point.manual, self.point.goal
+        matched = match_action(manual, action)
+        if matched is None or forbidden_by(manual, action, goal, self.point.belief):
+            return None
+        (rule, names), step = matched, self.point.sub_goal
+        advances = manual.demanded(step["name"]) == rule.name
+        demanded = {choice["action"] for choice in applicable_actions(self.point)}
+        if action in demanded or (advances and _concerns_goal(names.values(), goal)):
+            reason = f"the sub-goal {step['name']} needs '{action}'"
+            return Conflict("against the procedure", _cited(manual, rule), reason)
+        if recall["entry"]["type"] == "critical_failure":
+            if advances and any(name in step["target"] for name in names.values()):
+                words = "check first whether this task asks for exactly that"
+                return Conflict("in doubt", _cited(manual, rule), words)
+            return None
+        possible = can_work(manual, action, self.point.belief)
+        if possible:
+            return Conflict("in doubt", rule.id, f"by the rules '{action}' can work now")
+        if possible is None:
+            return _doubt(manual, action, check_action(manual, action, self.point.belief))
+        return None
+
+    def note_conflict(self, recall: Recall) -> Conflict | None:
+        """Find the actions in a note that conflict with the rules.
+
+        Actions that are forbidden for this goal, or impossible with things of that kind, are a hard
+        conflict wherever they stand in the text. The current state says little about a text for a
+        whole task, so only the first action of a note about this same scene is checked against it;
+        that conflict is soft.
+        """
+        actions = recall["advice"]["actions"]
+        if faults := list(self.kind_conflicts(dict.fromkeys(actions))):
+            return faults[0]._replace(reason="; ".join(fault.reason for fault in faults))
+        if recall["entry"]["here"] and actions:
+            diagnosis = check_action(self.point.manual, actions[0], self.point.belief)
+            if diagnosis.verdict == "fails":
+                words = f"'{actions[0]}' cannot work yet: {diagnosis.reason}"
+                return Conflict("in doubt", diagnosis.rule, words)
+        return None
 
 
-def snippet_conflict(recall: Recall, point: DecisionPoint) -> Conflict | None:
-    """Simulate the advice; return the first hard conflict, else a soft one of its first step.
-
-    Open preconditions of later steps get no warning, because the agent will know more by then. Nor
-    do negated ones (not to be at a place already), because trying settles them at no cost. The
-    simulation stops at an action that the manual does not describe.
-    """
-    actions, manual = recall["advice"]["actions"], point.manual
-    imagined, doubt = point.belief, None
-    for number, action in enumerate(actions):
-        if conflict := goal_conflict(action, point.goal, manual, imagined):
-            return conflict
-        diagnosis = check_action(manual, action, imagined)
-        if diagnosis.verdict == "no_such_action":
-            return Conflict(True, "", f"'{action}' is not one of the available actions")
-        if diagnosis.verdict == "fails":
-            return Conflict(True, diagnosis.rule, f"'{action}' cannot work: {diagnosis.reason}")
-        unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
-        doubtful = [str(predicate) for predicate in unsure if predicate.positive]
-        if not number and doubtful:
-            doubt = Conflict(False, diagnosis.rule, to_check(recall, manual, doubtful[0]))
-        if not diagnosis.rule:
-            break
-        imagined = simulate(manual, action, imagined)
-    return doubt
-
-
-def to_check(recall: Recall, manual: Manual, condition: str) -> str:
-    """Word the open precondition of an entry's first action, with the names the entry prints."""
-    action, printed = recall["advice"]["actions"][0], recall["advice"]["printed"][0]
-    rule, names = match_action(manual, action) or (None, {})
-    shown = match_action(manual, printed)
-    if rule and (shown is None or shown[0] is not rule):
-        names = {parameter: f"<{parameter}>" for parameter in rule.parameters}
-    elif shown:
-        names = shown[1]
-    words = statement(parse_predicate(condition), names, manual.facts)
-    return f"check first that {words}; that is not known yet"
-
-
-def note_conflict(
-    recall: Recall, belief: Belief, goal: GoalSpec, manual: Manual
-) -> Conflict | None:
-    """Find the actions in a note that conflict with the rules.
-
-    Actions that are forbidden for this goal, or impossible with things of that kind, are a hard
-    conflict wherever they stand in the text. The current state says little about a text for a whole
-    task, so only the first action of a note about this same scene is checked against it; that
-    conflict is soft.
-    """
-    actions = recall["advice"]["actions"]
-    if faults := list(kind_conflicts(dict.fromkeys(actions), belief, goal, manual)):
-        return Conflict(True, faults[0].rule, "; ".join(fault.reason for fault in faults))
-    if recall["entry"]["here"] and actions:
-        diagnosis = check_action(manual, actions[0], belief)
-        if diagnosis.verdict == "fails":
-            words = f"'{actions[0]}' cannot work yet: {diagnosis.reason}"
-            return Conflict(False, diagnosis.rule, words)
-    return None
-
-
-def kind_conflicts(
-    actions: Iterable[str], belief: Belief, goal: GoalSpec, manual: Manual
-) -> Iterator[Conflict]:
-    """Yield a conflict for each action that a rule forbids for this goal or for that kind."""
-    names = {*belief["places"], *belief["last_seen"], *belief["holding"]}
-    kinds = {kind_of(name) for name in names} | {goal["object"], goal["destination"]}
-    for action in actions:
-        if conflict := goal_conflict(action, goal, manual):
-            yield conflict
-            continue
-        rule, words = never_works(manual, action, kinds)
-        if rule:
-            yield Conflict(True, rule, f"'{action}' cannot work: it needs {words}")
-
-
-def goal_conflict(
-    action: str, goal: GoalSpec, manual: Manual, belief: Belief | None = None
-) -> Conflict | None:
-    """Return a conflict if a rule forbids the action for this goal, or only other goals need it.
-
-    Cooling is no step of heating: Tier 2 lists the steps of each goal type. Rules about the order
-    of steps are only checked when a belief is given.
-    """
-    if rule := forbidden_by(manual, action, goal, belief):
-        return Conflict(True, rule, f"'{action}' is forbidden for this goal")
+def _doubt(manual: Manual, action: str, diagnosis: Diagnosis) -> Conflict | None:
+    """Return what the belief leaves open about an action, as a thing to check."""
+    unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
+    doubtful = next((predicate for predicate in unsure if predicate.positive), None)
     matched = match_action(manual, action)
-    if matched and manual.is_foreign(matched[0].name, goal["type"]):
-        cited = _cited(manual, matched[0])
-        return Conflict(True, cited, f"'{action}' is no step of {goal['type']}")
-    return None
-
-
-def lesson_conflict(recall: Recall, arbiter: Arbiter) -> Conflict | None:
-    """Return a conflict if a lesson warns against an action that the rules demand or allow.
-
-    A lesson about an action that cannot work now, or that a rule forbids, agrees with the rules.
-    If the manual cannot tell, the conflict is soft and its warning says what to check. A lesson
-    about a fatal action conflicts only when the procedure demands that action: that it can work
-    is no argument against it.
-    """
-    point, action = arbiter.point, recall["advice"]["actions"][0]
-    manual, goal, step = point.manual, point.goal, point.sub_goal["name"]
-    matched = match_action(manual, action)
-    if matched is None or forbidden_by(manual, action, goal, point.belief):
+    if doubtful is None or matched is None:
         return None
-    rule, names = matched
-    advances = manual.demanded(step) == rule.name
-    if action in arbiter.demanded or (advances and _concerns_goal(names.values(), goal)):
-        return Conflict(True, _cited(manual, rule), f"the sub-goal {step} needs '{action}'")
-    if recall["entry"]["type"] == "critical_failure":
-        if advances and any(name in point.sub_goal["target"] for name in names.values()):
-            words = "check first whether this task asks for exactly that"
-            return Conflict(False, _cited(manual, rule), words)
-        return None
-    possible = can_work(manual, action, point.belief)
-    if possible:
-        return Conflict(True, rule.id, f"by the manual '{action}' can work now")
-    if possible is None:
-        unsure = check_action(manual, action, point.belief).unsure_predicates
-        return Conflict(False, rule.id, to_check(recall, manual, unsure[0])) if unsure else None
-    return None
+    words = statement(doubtful, matched[1], manual.facts)
+    return Conflict("in doubt", diagnosis.rule, f"check first that {words}; that is not known yet")
 
 
 def _cited(manual: Manual, rule: ActionRule) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.belief import Belief, without_calls
-from rpms.vocabulary.goal import SubGoal
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:
@@ -26,16 +25,10 @@ def belief_update(state: EpisodeState) -> EpisodeState:
 
 
 def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:
-    """Return the belief, its sub-goal and the actions without effect since the last change.
-
-    In environments whose sub-goals come from the manual, a run without rules has no sub-goal.
-    """
+    """Return the belief, its sub-goal and the actions without effect since the last change."""
     env, history = get_environment(state["env"]), state["history"]
     ineffective: list[str] = []
     if history and without_calls(belief) == without_calls(state["belief"]):
         ineffective = [*state["ineffective"], history[-1]["action"]]
-    if not settings_of(state).rules and env.sub_goal_from_manual:
-        sub_goal = SubGoal(name="", target="", progress=0)
-    else:
-        sub_goal = env.sub_goal(state["goal"], belief, history)
+    sub_goal = env.sub_goal(state["goal"], belief, history)
     return EpisodeState(belief=belief, sub_goal=sub_goal, ineffective=ineffective)

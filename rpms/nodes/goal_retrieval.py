@@ -1,14 +1,27 @@
-"""Stage 3: M_cand, the entries that the memory method recalls for this step (Eq. 4)."""
+"""Stage 3: the candidate memories (Eq. 4).
+
+    M_cand = { m in M | d_gamma(gamma(g), gamma(m)) >= theta }
+
+``d_gamma`` compares the goal of the episode with the goal an entry was recorded under, field by
+field: the types must be equal whatever ``theta`` is, the kinds of object and destination may be
+similar (``memory_store/retrieval.py``). The memory method returns the candidates with their advice
+grounded in the current scene.
+
+Candidates and advice are the same with rules and without them. They depend on the state, on the
+memory and on what the environment declares (its categories of kinds, its commands and their
+results), and on no rule.
+"""
 
 from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_commands
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
-from rpms.nodes.state import EpisodeState, settings_of, shown_manual
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -24,10 +37,10 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
             f"'{method.name}'; pass on what after_trial returned for this method"
         )
     env = get_environment(state["env"])
-    manual = shown_manual(state)
     moment = GroundingContext(
-        manual, state["goal"], state["sub_goal"], state["belief"], env.keys, context.memory_form,
-        env.role_names(state["belief"]), _effective(state), env.steps_done,
+        load_commands(env.name), state["goal"], state["sub_goal"], state["belief"], env.keys,
+        context.memory_form, env.role_names(state["belief"]), _effective(state), env.steps_done,
+        env.solved,
     )  # fmt: skip
     request = RecallRequest(
         state["env"],

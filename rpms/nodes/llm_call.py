@@ -15,12 +15,13 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import NodeError
 
 from rpms.envs import live as episodes
+from rpms.envs.manuals import load_commands
 from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.models.retrying import pause_before_retry, wait_for, within
-from rpms.nodes.state import EpisodeState, settings_of, shown_manual
+from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -128,7 +129,7 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
 def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> EpisodeState:
     reply = normalize_reply(raw, reply_tokens(state["env"], context))
     usage = read_usage(state, reply)
-    thought, action = read_action(reply.text, state["env"], shown_manual(state))
+    thought, action = read_action(reply.text, state["env"], load_commands(state["env"]))
     return EpisodeState(
         reply=reply.text,
         thought=thought,

@@ -214,18 +214,12 @@ def settings_of(state: Mapping[str, Any]) -> RunContext:
 
 
 def manual_of(state: EpisodeState) -> Manual:
-    """Return the manual of the run; the guard judges by it also in conditions without rules."""
+    """Return the manual of the run; the guard judges by it also in conditions without rules.
+
+    Retrieval and grounding do not read it: what they need is data of the environment and memory.
+    """
     context = settings_of(state)
     return load_manual(state["env"], context.rules_dir, context.without_rules)
-
-
-def shown_manual(state: EpisodeState) -> Manual:
-    """Return what the condition may know of the manual: without rules, the syntax of commands."""
-    return (
-        manual_of(state)
-        if settings_of(state).rules
-        else load_manual(state["env"], syntax_only=True)
-    )
 
 
 def knowledge_of(state: EpisodeState) -> Knowledge:
@@ -239,18 +233,14 @@ def knowledge_of(state: EpisodeState) -> Knowledge:
 def decision_point(state: EpisodeState) -> DecisionPoint:
     """Return the part of the state by which the rules judge an action.
 
-    The guard and the expert use the procedure under every condition. In runs without rules the
-    state may have no sub-goal, so it is computed here.
+    The guard and the expert use the procedure under every condition.
     """
-    context, history = settings_of(state), state.get("history", [])
-    rejected = rejected_since(history, state["ineffective"])
-    sub_goal = state["sub_goal"]
-    if not sub_goal["name"]:
-        sub_goal = get_environment(state["env"]).sub_goal(state["goal"], state["belief"], history)
+    context = settings_of(state)
+    rejected = rejected_since(state.get("history", []), state["ineffective"])
     return DecisionPoint(
         manual=manual_of(state),
         goal=state["goal"],
-        sub_goal=sub_goal,
+        sub_goal=state["sub_goal"],
         belief=state["belief"],
         no_effect=state["ineffective"],
         rejected={turn["action"] for turn in rejected},

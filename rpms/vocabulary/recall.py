@@ -9,11 +9,16 @@ from typing import Any, Literal, get_args
 from typing_extensions import TypedDict
 
 RecallOutcome = Literal[
-    "", "not groundable", "scf", "arbitration", "covered", "contradicted", "duplicate",
-    "over top-k", "over token budget",
+    "", "not groundable", "scf", "arbitration", "duplicate", "over top-k", "over token budget",
 ]  # fmt: skip
 RECALL_OUTCOMES: tuple[RecallOutcome, ...] = get_args(RecallOutcome)
 """The outcomes of a candidate in the order of the stages; the empty one means it is shown."""
+ConflictKind = Literal[
+    "impossible", "forbidden", "foreign to this goal", "against the procedure",
+    "cannot reach the goal", "in doubt", "redundant", "contradicted by another memory",
+]  # fmt: skip
+CONFLICT_KINDS: tuple[ConflictKind, ...] = get_args(ConflictKind)
+"""The kinds of conflict that arbitration decides; the last two only with ``arbitration_extras``."""
 BLANK = re.compile(r"\{([^{}]+)\}")
 """A role instead of a scene's own name: ``{object}``."""
 NOTE = "note"
@@ -24,13 +29,14 @@ class Advice(TypedDict):
     """An entry grounded in this scene and state.
 
     Attributes:
-        actions: what to do, or for a lesson what not to do, in names of this scene: the state
-            filter and the arbiter judge these.
-        printed: the actions in the run's ``memory_form``, as the prompt prints them; with
-            ``grounded`` these are the judged actions.
+        actions: what to do, or for a lesson what not to do: the filter and the arbiter judge these.
+        printed: the actions as the prompt prints them; the same as ``actions`` unless they name
+            kinds of things.
         done: the steps that are done already: they are not printed.
-        by_kind: the actions name kinds of things, because no thing of this scene is known to fill
-            the role: only facts about the whole kind count against them.
+        solves: the steps won an episode, and would meet the conditions of this goal.
+        by_kind: the actions name kinds of things, because they are printed with roles or no thing
+            of this scene is known to fill a role: only facts about the whole kind count against
+            them.
         needs: conditions, in words.
         then: what follows, in words.
         places: where to look, best first.
@@ -39,6 +45,7 @@ class Advice(TypedDict):
     actions: list[str]
     printed: list[str]
     done: list[str]
+    solves: bool
     by_kind: bool
     needs: list[str]
     then: list[str]
@@ -58,6 +65,7 @@ class Recall(TypedDict):
         count: how often such an entry was seen.
         dropped_by: its outcome; empty while no stage has dropped it.
         reason: why it was dropped.
+        conflict: the kind of conflict that the arbiter found; empty if there is none.
         warning: the arbiter's note for an entry that stays.
         rule: id of the rule behind the removal or the warning.
     """
@@ -68,6 +76,7 @@ class Recall(TypedDict):
     count: int
     dropped_by: RecallOutcome
     reason: str
+    conflict: ConflictKind | Literal[""]
     warning: str
     rule: str
 
@@ -76,7 +85,7 @@ def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) 
     """A candidate that no stage has judged yet."""
     return Recall(
         entry=entry, advice=advice, score=score, count=count,
-        dropped_by="", reason="", warning="", rule="",
+        dropped_by="", reason="", conflict="", warning="", rule="",
     )  # fmt: skip
 
 
@@ -89,6 +98,8 @@ def new_advice(
     actions: list[str],
     *,
     printed: list[str] | None = None,
+    done: list[str] | None = None,
+    solves: bool = False,
     by_kind: bool = False,
     needs: list[str] | None = None,
     then: list[str] | None = None,
@@ -96,8 +107,8 @@ def new_advice(
 ) -> Advice:
     """Advice with defaults; by default the judged actions are printed."""
     return Advice(
-        actions=actions, printed=actions if printed is None else printed, done=[], by_kind=by_kind,
-        needs=needs or [], then=then or [], places=places or [],
+        actions=actions, printed=actions if printed is None else printed, done=done or [],
+        solves=solves, by_kind=by_kind, needs=needs or [], then=then or [], places=places or [],
     )  # fmt: skip
 
 

@@ -21,10 +21,9 @@ ON_THE_CARD = frozenset({
 })  # fmt: skip
 # Settings without effect unless another one is on; a label with them would claim a difference.
 IDLE = {
-    "memory": ("scf", "arbitration", "memory_file", "memory_method",
-               "memory_control", "memory_form", "theta", "k", "token_budget",
-               "memory_token_budget"),
-    "rules": ("rules_scope", "arbitration"),
+    "memory": ("scf", "arbitration", "arbitration_extras", "memory_file", "memory_method",
+               "memory_control", "memory_form", "theta", "k", "memory_tokens"),
+    "rules": ("rules_scope", "arbitration", "arbitration_extras"),
 }  # fmt: skip
 _PLAIN = re.compile(r"[\w.+/:-]+")
 
@@ -36,8 +35,8 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
         idle.add("state_block")  # they always show it
     elif not context.get("state_block"):
         idle.add("layout")  # the baseline has no blocks to put in order
-    if context.get("memory_token_budget"):
-        idle.add("token_budget")  # only memories are ever left out
+    if context.get("arbitration") == "none":
+        idle.add("arbitration_extras")
     if context.get("guard") != "verify":
         idle |= {"max_retries", "check_answers"}
     return {name: value for name, value in context.items() if name not in idle}

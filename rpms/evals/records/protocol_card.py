@@ -14,7 +14,7 @@ from rpms.envs import Environment, get_environment
 from rpms.evals.records.schema import Manifest
 from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
+from rpms.vocabulary.limits import MOST_TASKS
 
 UNKNOWN = "not recorded"
 NONE = "none"
@@ -122,8 +122,8 @@ def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
 def _recall(context: Mapping[str, Any]) -> str:
     """The form and the limits of memories in the prompt."""
     k = "all" if context["k"] >= MOST_TASKS else f"at most {context['k']} of each type"
-    tokens = context["memory_token_budget"] or context["token_budget"]
-    limit = "no token limit" if tokens >= MOST_TOKENS else f"{tokens} tokens"
+    tokens = context["memory_tokens"]
+    limit = f"{tokens} tokens" if tokens else "no token limit"
     types = "the paper's types" if context["prompt_style"] == "paper" else "all types"
     return f"{context['memory_form']}, {k}, {types}, {limit}"
 

@@ -135,8 +135,6 @@ class EpisodeRecorder:
     def _begin_step(self, state: EpisodeState) -> None:
         """Begin a step with belief and progress, which are measured in every arm."""
         pointer = state["sub_goal"]
-        if self.env.sub_goal_from_manual:
-            pointer = self.env.sub_goal(state["goal"], state["belief"], state["history"])
         step: dict[str, Any] = {
             "step": state["steps"] + 1,
             "observation": state["observation"],

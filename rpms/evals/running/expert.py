@@ -247,15 +247,16 @@ def _early_steps(env: str, point: DecisionPoint) -> list[str]:
 
 
 def _as_remembered(point: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:
-    """A step of a search, redirected to a place where memory has found the thing; else empty.
+    """A walk of a search, redirected to a place where memory has found the thing; else empty.
 
-    A step to a single place that is not searched yet is a step of a search. Memory counts as much
-    if the prompt also prints the manual's usual places: an expert that ignored it there would teach
-    to ignore it.
+    Only a walk to a place that is not searched yet is redirected: what can be done where the agent
+    stands, such as opening a drawer, is done there. Memory counts as much if the prompt also prints
+    the manual's usual places: an expert that ignored it there would teach to ignore it.
     """
     rule, names = match_action(point.manual, action) or (None, {})
     unsearched = {*point.belief["places"]} - {*point.belief["searched"]}
-    if rule is None or len(names) != 1 or not {*names.values()} <= unsearched:
+    walks = rule is not None and [outcome.name for outcome in rule.outcomes] == ["at"]
+    if rule is None or not walks or not {*names.values()} <= unsearched:
         return ""
     for recall in surviving(recalls):
         if recall["entry"].get("object") != point.sub_goal["target"]:

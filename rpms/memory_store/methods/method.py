@@ -15,7 +15,6 @@ from langgraph.store.base import BaseStore
 
 from rpms.memory_store import Header, write_snapshot
 from rpms.memory_store.grounding import GroundingContext
-from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord, Message
@@ -31,7 +30,7 @@ class RecallRequest(NamedTuple):
 
     Attributes:
         env: the environment's name.
-        moment: goal, sub-goal, belief, and the rules that memory may use.
+        moment: goal, sub-goal, belief, and the environment's commands.
         context: the run's settings: memory file, theta, k.
         cross_trial_memory: the memory of earlier trials of this task; empty in the first trial.
         store: LangGraph's store, if the deployment has one.
@@ -60,13 +59,6 @@ class Origin(NamedTuple):
     learned_by: Sequence[str] = ()
     rounds: int = 0
     written_by: str = ""
-
-
-class PrintedRules(NamedTuple):
-    """The manual of a run, and the ids of the rules that this prompt prints."""
-
-    manual: Manual
-    ids: frozenset[str]
 
 
 class MemoryMethod(ABC):
@@ -98,13 +90,10 @@ class MemoryMethod(ABC):
         """Count the candidates that ``recall`` does not list, by outcome."""
         return {}
 
-    def select(
-        self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
-    ) -> list[Recall]:
+    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
         """Select memories for the prompt, after the state filter and the arbiter.
 
-        Memories that are left out stay in the list, marked as dropped. ``rules`` are the rules that
-        the same prompt prints; None with rules off.
+        Memories that are left out stay in the list, marked as dropped.
         """
         return list(recalls)
 

@@ -101,7 +101,8 @@ def worded(note: Note, request: RecallRequest) -> tuple[str, list[str]]:
     if recorded is not None:
         return text, transferred(recorded, note.goal, request)
     goal = moment.goal
-    return text, list(mentioned_actions(moment.manual, text, goal["object"], goal["destination"]))
+    actions = mentioned_actions(moment.commands, text, goal["object"], goal["destination"])
+    return text, list(actions)
 
 
 def with_names(text: str, moment: GroundingContext) -> str:

@@ -1,8 +1,7 @@
 """The memory of the paper: entries with a similar goal (Eq. 4), grounded in the current scene.
 
 ``recall`` returns every candidate for the goal, grounded. The state filter and the arbiter judge
-them all. From the survivors ``select`` drops memories that a printed rule covers, memories that
-another one contradicts, and duplicates; of the rest it keeps the best k of each type.
+them all. From the survivors ``select`` drops duplicates and keeps the best k of each type.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from weakref import WeakKeyDictionary
 from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
 from rpms.memory_store import (
     Candidate,
     Entry,
@@ -37,15 +35,12 @@ from rpms.memory_store.methods.method import (
     Fill,
     Learned,
     MemoryMethod,
-    PrintedRules,
     RecallRequest,
 )
 from rpms.memory_store.stores import store_version
-from rpms.rules import Manual, match_action
-from rpms.rules.predicates import is_predicate, parse_predicate
-from rpms.rules.wording import statement
+from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
-from rpms.vocabulary.context import MemoryForm, RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import NOT_THERE, stamp_of
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 from rpms.vocabulary.turn import EpisodeRecord
@@ -55,8 +50,6 @@ MOST_PLACES = 8
 # The control that is applied to the memory, and its seed.
 Controlled = tuple[Control, int]
 AS_LEARNED: Controlled = ("none", 0)
-# Kinds of things that belong together, by name, as a hashable key.
-Categories = tuple[tuple[str, tuple[str, ...]], ...]
 # The order in the prompt; the token budget drops the last ones first.
 ORDER = ("critical_failure", "success", "found", "failure", "schema")
 
@@ -84,20 +77,15 @@ class RpmsMemory(MemoryMethod):
             counts.update(index.truncated(request.moment.gamma, context.theta, context.k))
         return dict(counts)
 
-    def select(
-        self, recalls: Sequence[Recall], context: RunContext, rules: PrintedRules | None = None
-    ) -> list[Recall]:
-        """Drop covered, contradicted and duplicate memories; keep the best k of each type."""
-        if rules:
-            recalls = [covered(recalled, rules) for recalled in recalls]
-        return list(best(merged(one_voice(recalls, context.memory_form)), context.k))
+    def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
+        """Drop duplicates; keep the best k of each type."""
+        return list(best(merged(recalls), context.k))
 
     def _indexes(self, request: RecallRequest) -> list[MemoryIndex]:
         frozen = find_memory(request)
         if not (entries := request.cross_trial_memory.get("entries")):
             return [frozen]
-        categories = _categories(request.moment.manual)
-        return [_carried(request.env, json.dumps(entries), categories), frozen]
+        return [_carried(request.env, json.dumps(entries)), frozen]
 
     def check(self, env: str, context: RunContext) -> None:
         """Read the memory file, if the settings name one."""
@@ -168,100 +156,6 @@ def retrieve(
     snippets.sort(key=lambda entry: entry["sub_goal_type"] != moment.sub_goal["name"])
     completing = (entry["precondition"].get("action_type", "") for entry in snippets)
     yield from index.schemas(dict.fromkeys(completing))
-
-
-def covered(recalled: Recall, rules: PrintedRules) -> Recall:
-    """Drop a lesson or a schema that says no more than a printed rule.
-
-    That is the action's own rule, or one that states a precondition of all actions.
-    """
-    entry = recalled["entry"]
-    if recalled["dropped_by"] or entry["type"] not in ("failure", "schema"):
-        return recalled
-    if entry["type"] == "schema":
-        rule = next((r for r in rules.manual.actions if r.name == entry["action_type"]), None)
-    else:
-        rule, _ = match_action(rules.manual, entry["failed_action"]) or (None, {})
-    if rule is not None and entry["type"] == "failure" and _understood(entry["violated"], rules):
-        return drop(recalled, "covered", "a rule says so of all actions", rule.id)
-    if rule is None or rule.id not in rules.ids:
-        return recalled
-    if entry["type"] == "schema":
-        covers = _within(entry["preconditions"], rule.preconditions, rules.manual)
-        covers = covers and _within(entry["effects"], rule.effects, rules.manual)
-    else:
-        covers = bool(entry["violated"])
-        covers = covers and _within(entry["violated"], rule.preconditions, rules.manual)
-    reason = f"[{rule.id}] says so already"
-    return drop(recalled, "covered", reason, rule.id) if covers else recalled
-
-
-def _understood(violated: Sequence[str], rules: PrintedRules) -> bool:
-    """Return True if a printed Tier 3 rule states the violated preconditions for all actions."""
-    environment = rules.manual.environment
-    if not rules.ids & {rule.id for rule in environment.rules}:
-        return False
-    names = [parse_predicate(text).name for text in violated if is_predicate(text)]
-    return bool(names) and len(names) == len(violated) and {*names} <= {*environment.understood}
-
-
-# Literals that follow from others: a thing at the agent's place is here and in view; an agent that
-# put its one thing down has an empty hand.
-_FOLLOWS = ("here", "visible", "hand_empty", "holding")
-
-
-def _within(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bool:
-    """Return True if a rule states every observed condition, or one that it follows from.
-
-    Conditions that were written by hand, in words, cannot be compared.
-    """
-
-    def words(text: str) -> str:
-        if not is_predicate(text):
-            return text
-        return statement(parse_predicate(text), {}, manual.facts)
-
-    taught_words = {words(text) for text in taught}
-    new = [text for text in noticed if words(text) not in taught_words]
-    return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
-
-
-def one_voice(recalls: Sequence[Recall], form: MemoryForm) -> list[Recall]:
-    """Drop memories that contradict another one: a warning against an action it advises.
-
-    A lesson that only states what an action needs contradicts nothing, unless it is printed as the
-    paper's AVOID. If an action was right for one goal and fatal for another, the more similar goal
-    wins; if both are equally similar, the fatal one does, because it cannot be undone.
-    """
-    after = list(recalls)
-
-    def shown(*types: str) -> list[int]:
-        survivors = (n for n, recalled in enumerate(after) if not recalled["dropped_by"])
-        return [n for n in survivors if after[n]["entry"]["type"] in types]
-
-    def nearness(number: int) -> float:
-        weight: float = after[number]["entry"].get("retrieval_weight", 1.0)
-        return after[number]["score"] / weight
-
-    for number in shown("critical_failure"):
-        action = "".join(after[number]["advice"]["printed"][-1:])
-        for snippet in shown("success"):
-            if action in after[snippet]["advice"]["printed"]:
-                fatal = nearness(number) >= nearness(snippet)
-                loser, winner = (snippet, number) if fatal else (number, snippet)
-                why = f"{after[winner]['entry']['id']} says otherwise of '{action}'"
-                after[loser] = drop(after[loser], "contradicted", why)
-                if loser == number:
-                    break
-    advised = {a: n for n in shown("success") for a in after[n]["advice"]["printed"]}
-    for number in shown("failure"):
-        lesson = after[number]
-        action = "".join(lesson["advice"]["printed"][-1:])
-        explained = bool(lesson["advice"]["needs"])
-        if action in advised and (form == "recorded" or not explained):
-            why = f"{after[advised[action]]['entry']['id']} advises '{action}'"
-            after[number] = drop(lesson, "contradicted", why)
-    return after
 
 
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
@@ -347,14 +241,15 @@ def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Reca
         places = []
         total = 0
         for sort in ranked:
-            candidates = [place for place in unsearched if kind_of(place) == sort][
-                : MOST_PLACES - total
-            ]
-            if candidates:
+            candidates = [place for place in unsearched if kind_of(place) == sort]
+            listed = candidates[: MOST_PLACES - total]
+            if listed:
                 held, looked = counts[sort]
-                names = f"; here: {', '.join(candidates)}" if moment.form == "grounded" else ""
-                places.append(f"{sort} ({held} of {looked} searched held one{names})")
-                total += len(candidates)
+                more = len(candidates) - len(listed)
+                names = ", ".join(listed) + (f" and {more} more" if more else "")
+                here = f"; here: {names}" if moment.form == "grounded" else ""
+                places.append(f"{sort} ({held} of {looked} searched held one{here})")
+                total += len(listed)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}
             times = sum(held for held, _ in counts.values())
@@ -368,34 +263,26 @@ def find_memory(request: RecallRequest) -> MemoryIndex:
     reading it at every step would cost a query each.
     """
     env, context, store = request.env, request.context, request.store
-    control, moment = (context.memory_control, context.seed), request.moment
+    control = context.memory_control, context.seed
     if not context.memory_file and store is not None:
         versions = _versions.setdefault(store, {})
         if not request.begun or env not in versions:
             versions[env] = store_version(store, env)
         if versions[env]:
-            return _load(store, env, versions[env], _spoiled(control), _categories(moment.manual))
-    return open_memory(env, context.memory_file, control, moment.manual)
+            return _load(store, env, versions[env], _spoiled(control))
+    return open_memory(env, context.memory_file, control)
 
 
 _versions: WeakKeyDictionary[BaseStore, dict[str, str]] = WeakKeyDictionary()
 
 
-def open_memory(
-    env: str, file: str, control: Controlled = AS_LEARNED, manual: Manual | None = None
-) -> MemoryIndex:
+def open_memory(env: str, file: str, control: Controlled = AS_LEARNED) -> MemoryIndex:
     """Load a snapshot, once per process and content; without one the memory is empty."""
     path = Path(file) if file else get_environment(env).memory
     stamp = stamp_of(path)
     if not file and stamp == NOT_THERE:
         return MemoryIndex()
-    return _load(path, env, stamp, _spoiled(control), _categories(manual or load_manual(env)))
-
-
-@lru_cache(maxsize=64)
-def _categories(manual: Manual) -> Categories:
-    """Return the only part of a manual that the index depends on, so that manuals share one."""
-    return tuple((name, tuple(kinds)) for name, kinds in manual.domain.categories.items())
+    return _load(path, env, stamp, _spoiled(control))
 
 
 def _spoiled(control: Controlled) -> Controlled:
@@ -404,18 +291,17 @@ def _spoiled(control: Controlled) -> Controlled:
 
 
 @lru_cache(maxsize=8)
-def _load(
-    source: Path | BaseStore, env: str, _version: object, control: Controlled, kinds: Categories
-) -> MemoryIndex:
+def _load(source: Path | BaseStore, env: str, _version: object, control: Controlled) -> MemoryIndex:
     if isinstance(source, BaseStore):
         entries = load_from_store(source, env)
     else:
         _, entries = read_snapshot(source, env)
-    return MemoryIndex(controlled(entries, *control), dict(kinds), get_environment(env).keys)
+    world = get_environment(env)
+    return MemoryIndex(controlled(entries, *control), world.categories, world.keys)
 
 
 @lru_cache(maxsize=64)
-def _carried(env: str, entries: str, kinds: Categories) -> MemoryIndex:
+def _carried(env: str, entries: str) -> MemoryIndex:
     """Index the entries of earlier trials, once for all steps of the next trial."""
-    parsed = [parse_entry(entry) for entry in json.loads(entries)]
-    return MemoryIndex(parsed, dict(kinds), get_environment(env).keys)
+    world = get_environment(env)
+    return MemoryIndex(map(parse_entry, json.loads(entries)), world.categories, world.keys)

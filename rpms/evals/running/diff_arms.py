@@ -1,0 +1,121 @@
+"""How often two arms print different prompts at the same states.
+
+A player that errs on purpose plays tasks under the first arm. At each of its decisions the stages
+build the prompt of every arm, from the same history and belief. A comparison whose arms print the
+same prompts at every state can show no difference, whatever a model makes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from typing import Any, cast
+
+from langgraph.runtime import Runtime
+
+import rpms.nodes as stages
+from rpms.envs import get_environment
+from rpms.evals.running.expert import STAGES
+from rpms.evals.running.plan import choose_tasks
+from rpms.graph.build import build_graph, next_stage
+from rpms.nodes.state import EpisodeState, apply_update
+from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.turn import Message
+
+ERRORS = 0.3
+"""The share of steps on which the player errs."""
+
+
+@dataclass
+class Difference:
+    """Two arms over the same states.
+
+    Attributes:
+        first: the label of the arm that the states are played under.
+        second: the label of the other arm.
+        states: the states compared.
+        differing: those at which the prompts differ.
+        example: the lines in which the prompts of the first differing state differ.
+        where: the task and the step of that state.
+    """
+
+    first: str
+    second: str
+    states: int = 0
+    differing: int = 0
+    example: list[str] = field(default_factory=list)
+    where: str = ""
+
+    @property
+    def share(self) -> float:
+        return self.differing / self.states if self.states else 0.0
+
+
+def diff_arms(
+    arms: Mapping[str, RunContext],
+    env: str,
+    split: str = "",
+    limit: int = 10,
+    errors: float = ERRORS,
+    max_steps: int = 0,
+    seed: int = 0,
+) -> list[Difference]:
+    """Compare each later arm with the first, over the states of a learning split by default."""
+    (first, context), *others = arms.items()
+    found = [Difference(first, label) for label, _ in others]
+    for state in played_states(context, env, split, limit, errors, max_steps, seed):
+        prompt = prompt_of(state, context)
+        for difference, (_, other) in zip(found, others, strict=True):
+            changed = changed_lines(prompt, prompt_of(state, other))
+            difference.states += 1
+            difference.differing += bool(changed)
+            if changed and not difference.where:
+                difference.where = f"{state['task_id']}, step {state['steps'] + 1}"
+                difference.example = changed
+    return found
+
+
+def played_states(
+    context: RunContext,
+    env: str,
+    split: str = "",
+    limit: int = 10,
+    errors: float = ERRORS,
+    max_steps: int = 0,
+    seed: int = 0,
+) -> Iterator[EpisodeState]:
+    """Yield the state before each decision of the expert, which errs on a share of its steps."""
+    world = get_environment(env)
+    split = split or world.learning_split
+    erring = context.with_(temperature=errors, seed=seed, guard="off", max_steps=max_steps)
+    app = build_graph(STAGES, context=erring)
+    for task in choose_tasks(env, split, limit, spread=True):
+        state: dict[str, Any] = {"task": task["id"], "split": split}
+        run = {"input": {"env": env, "split": split, "task": task["id"]}, "context": erring}
+        for part in app.stream(**run, stream_mode="updates"):
+            for stage, update in part.items():
+                apply_update(state, update)
+                if stage == "prompt_build":
+                    yield cast(EpisodeState, deepcopy(state))
+
+
+def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
+    """Build the prompt of an arm at a state that another arm may have reached."""
+    empty = {name: [] for name in state["rules"]}
+    view = {**state, "settings": context.plain, "rules": empty, "recalls": [], "truncated": {}}
+    stage, runtime = "belief_update", Runtime(context=context)
+    while (stage := next_stage(stage, cast(Any, view))) != "llm_call":
+        run = getattr(stages, stage)
+        update = run(view, runtime) if stage == "goal_retrieval" else run(view)
+        apply_update(view, update)
+    return cast(Sequence[Message], view["prompt"])
+
+
+def changed_lines(first: Sequence[Message], second: Sequence[Message]) -> list[str]:
+    """Return the lines that only one of two prompts has, marked with - and +."""
+    texts = [[line for m in prompt for line in m["content"].splitlines()] for prompt in
+             (first, second)]  # fmt: skip
+    diff = unified_diff(*texts, n=0, lineterm="")
+    return [line for line in diff if line[:2] not in ("--", "++", "@@")]
