@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
+from rpms.envs.manuals import load_commands
 from rpms.memory_store.grounding import (
     FATAL,
     NOT_UNDERSTOOD,
@@ -31,7 +31,7 @@ from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSignature
 
 HOME, LAB, BARE = (
-    load_manual("alfworld"),
+    load_commands("alfworld"),
     load_manual("scienceworld"),
     load_manual("alfworld", syntax_only=True),
 )

@@ -30,7 +30,7 @@ from rpms.rules import Manual, match_action
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.wording import need
 from rpms.vocabulary.belief import kind_of
-from rpms.vocabulary.context import TOKEN_BUDGET, RunContext
+from rpms.vocabulary.context import MEMORY_TOKENS, RunContext
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Turn
 from tests.scripted_episode import under
@@ -120,7 +120,7 @@ def test_memory_speaks_of_this_home_and_this_goal(official_games: list[Path]) ->
             mine = {goal["object"], goal["destination"]}
             for condition in "CD":
                 now, text = blocks(state, condition)
-                assert tokens(text) <= TOKEN_BUDGET
+                assert tokens([text.memory]) <= MEMORY_TOKENS
                 for name in NAME.findall(text.memory):
                     assert name in known, (text.memory, name)
                     assert name in belief["places"] or kind_of(name) in mine, (text.memory, name)

@@ -43,11 +43,11 @@ def memory(tmp_path: Path) -> str:
         ({"k": 3}, {"entry_1": "", "entry_2": "duplicate", "entry_3": ""}),
         ({"k": 1}, {"entry_1": "", "entry_2": "duplicate", "entry_3": "over top-k"}),
         (
-            {"k": 3, "memory_token_budget": 45},
+            {"k": 3, "memory_tokens": 45},
             {"entry_1": "", "entry_2": "duplicate", "entry_3": "over token budget"},
         ),
         (
-            {"k": 3, "memory_token_budget": 1},
+            {"k": 3, "memory_tokens": 1},
             {
                 "entry_1": "over token budget",
                 "entry_2": "duplicate",
@@ -84,8 +84,8 @@ def test_the_budget_leaves_out_the_least_useful_first(play_script: Play) -> None
     state = play_script("D")[-1]
     whole = len(surviving(memory_selection(under(state, RunContext(theta=0.0)))["recalls"]))
     counts = []
-    for budget in range(200, 0, -20):
-        context = RunContext(theta=0.0, memory_token_budget=budget)
+    for budget in range(200, 0, -20):  # 0 would be no limit
+        context = RunContext(theta=0.0, memory_tokens=budget)
         recalls: list[Recall] = memory_selection(under(state, context))["recalls"]
         kept = [
             recall["dropped_by"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rpms import RunContext, run_episode
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_manual
+from rpms.envs.manuals import load_commands
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods import Learned, MemoryMethod, Origin, RecallRequest, Writer
 from rpms.vocabulary.turn import EpisodeRecord
@@ -80,7 +80,7 @@ def request(
     parsed = ENV.parse_goal(goal)
     belief = ENV.first_belief(HOME)
     now = GroundingContext(
-        load_manual("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief, ENV.keys
+        load_commands("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief, ENV.keys
     )
     return RecallRequest("alfworld", now, RunContext(**settings), cross_trial_memory or {})
 
