@@ -125,7 +125,8 @@ TASK = "in the task heat:mug:hot:desk"
     [
         (success(solves=False), STEPS, "From here, a similar task went on with: look -> inventory",
          ["OK: transformed: look -> inventory"]),
-        (success(solves=True), SOLUTION, "From here, a similar task was solved by: look -> inventory",
+        (success(solves=True), SOLUTION,
+         "From here, a similar task was solved by: look -> inventory",
          ["OK: transformed: look -> inventory"]),
         (failure(["at(place)"]), REJECTED,
          "Learned: open mug 1 needs you to be at desk 1; mug 1 to be closed",
