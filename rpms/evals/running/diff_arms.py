@@ -66,9 +66,9 @@ def diff_arms(
     (first, context), *others = arms.items()
     found = [Difference(first, label) for label, _ in others]
     for state in played_states(context, env, split, limit, errors, max_steps, seed):
-        prompt = prompt_of(state, context)
+        prompt = under_arm(state, context)["prompt"]
         for difference, (_, other) in zip(found, others, strict=True):
-            changed = changed_lines(prompt, prompt_of(state, other))
+            changed = changed_lines(prompt, under_arm(state, other)["prompt"])
             difference.states += 1
             difference.differing += bool(changed)
             if changed and not difference.where:
@@ -101,8 +101,8 @@ def played_states(
                     yield cast(EpisodeState, deepcopy(state))
 
 
-def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
-    """Build the prompt of an arm at a state that another arm may have reached."""
+def under_arm(state: EpisodeState, context: RunContext) -> EpisodeState:
+    """Run an arm's stages up to its prompt, at a state that another arm may have reached."""
     empty: dict[str, list[Any]] = {tier: [] for tier in state["rules"]}
     view = {**state, "settings": context.plain, "rules": empty, "recalls": [], "truncated": {}}
     stage, runtime = "belief_update", Runtime(context=context)
@@ -110,7 +110,7 @@ def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
         run = getattr(stages, stage)
         update = run(view, runtime) if stage == "goal_retrieval" else run(view)
         apply_update(view, update)
-    return cast(Sequence[Message], view["prompt"])
+    return cast(EpisodeState, view)
 
 
 def changed_lines(first: Sequence[Message], second: Sequence[Message]) -> list[str]:
