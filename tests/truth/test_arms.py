@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from rpms.evals.running.diff_arms import played_states, under_arm
+from rpms.evals.running.diff_arms import played_states, prompt_of, under_arm
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks
 from rpms.vocabulary.context import RunContext
@@ -28,7 +28,7 @@ def printed(state: EpisodeState, condition: str, style: str, **settings: str) ->
     context = RunContext.for_condition(condition).with_(**STYLES[style], **settings)
     view = under_arm(state, context)
     assert view["dropped_turns"] == 0
-    text = "\n\n".join(message["content"] for message in view["prompt"])
+    text = "\n\n".join(message["content"] for message in prompt_of(state, context))
     return text, knowledge_blocks(knowledge_of(view))
 
 
