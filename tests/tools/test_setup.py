@@ -27,7 +27,7 @@ FILES = (*PINS.values(), BRIDGES, "requirements-textworld.txt")
 MACHINES = [
     {"extra": "", "platform_machine": machine, "python_version": version,
      "python_full_version": f"{version}.0"}
-    for version in ("3.11", "3.12", "3.13")
+    for version in ("3.11", "3.12", "3.13", "3.14")
     for machine in ("x86_64", "aarch64")
 ]  # fmt: skip
 
