@@ -7,9 +7,12 @@ from typing import Annotated
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
+    BudgetTokensOption,
+    BudgetUsdOption,
     ConcurrencyOption,
     EnvOption,
     SplitOption,
+    SpreadOption,
     WorkersOption,
     limit_option,
     option,
@@ -36,6 +39,7 @@ def learn(
     limit: Annotated[
         int, limit_option("Run this many tasks in each round; 0 means the whole split.")
     ] = 0,
+    spread: SpreadOption = False,
     method: Annotated[
         str,
         option(MEMORY, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
@@ -68,13 +72,18 @@ def learn(
     yes: YesOption = False,
     *,
     settings: RunContext,
+    budget_usd: BudgetUsdOption = 0.0,
+    budget_tokens: BudgetTokensOption = 0,
 ) -> None:
     """Learn a memory from episodes, by default under condition B rules, and write a snapshot."""
+    from rpms.evals.running.costs import Budget
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.learn import learn as learn_all
 
     learn_all(
         out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
-        from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        without_manual=without_manual, execution=ExecutionOptions(workers, concurrency),
+        spread=spread, from_runs=from_runs, runs=runs, condition=condition, allow=allow,
+        without_manual=without_manual, execution=ExecutionOptions(
+            workers, concurrency, budget=Budget(budget_usd, budget_tokens)
+        ),
     )  # fmt: skip
