@@ -34,7 +34,7 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
     titles = ("Verdict", "Results by condition", "Rules x memory", "Causes of lost episodes")
     lines = done.out.splitlines()
     assert [line for line in lines if line in titles] == [*titles]
-    assert "--all: types, pairs, failures, steps, outcomes, tokens" in flat
+    assert "--all: types, pairs, failures, steps, mechanisms, tokens" in flat
     markdown = (folder / "report.md").read_text()
     assert markdown.count("Protocol: split") == 1 and markdown.count("\n## ") == 9
     for name in ("report.md", "report.json", "report.html"):
@@ -81,7 +81,7 @@ def test_python_gets_the_same_without_a_word(
     html = report._repr_html_()
     assert report.verdict[1].partition(":")[0] in html and html.count("<table>") == 3
     assert "Other tables: types, pairs" in html
-    assert len(repr(report.tables)) < 1000 and repr(report).endswith("steps, outcomes, tokens>")
+    assert len(repr(report.tables)) < 1000 and repr(report).endswith("steps, mechanisms, tokens>")
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
 
 

@@ -297,7 +297,7 @@ def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
         (["--memory-form", "grounded"], "memory_form=recorded, not grounded"),
         (["--history", "3"], "history=-1, not 3"),
         (["--guard", "verify"], "guard=off, not verify"),
-        (["--token-budget", "1200"], "token_budget=100000000, not 1200"),
+        (["--memory-tokens", "400"], "memory_tokens=0, not 400"),
         (["--trials", "2"], "trials=1, not 2"),
         (["--plan", "reflexion", "--trials", "1"], "trials=10, not 1"),
         (["--plan", "react", "--env", "scienceworld"], "env=alfworld, not scienceworld"),
