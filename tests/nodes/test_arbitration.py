@@ -435,3 +435,13 @@ def test_the_state_filter_judges_notes_that_tell_of_a_state() -> None:
     notes = [Note(id="n", kind="k", text="x", state_signature=text) for text in signatures]
     checked = filtered([candidate(note, request()) for note in notes], belief(holding=["mug 1"]))
     assert [recall["dropped_by"] for recall in checked] == ["", "scf", ""]
+
+
+def test_looking_and_waiting_are_foreign_to_no_goal() -> None:
+    science, manual = get_environment("scienceworld"), load_manual("scienceworld")
+    for family in science.goal_types():
+        goal = GoalSpec(sentence="", type=family, object="water", state=None, count=1,
+                        destination="", signature="")  # fmt: skip
+        point = DecisionPoint(manual, goal, SubGoal(name="", target="", progress=0), empty_belief())
+        arbiter = Arbiter(science, point, "grounded")
+        assert all(arbiter.goal_conflict(act) is None for act in ("wait", "look at water"))
