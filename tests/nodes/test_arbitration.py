@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_commands
+from rpms.envs.manuals import load_commands, load_manual
 from rpms.memory_store import Note
 from rpms.memory_store.grounding import GroundingContext, ground
 from rpms.memory_store.methods.note_method import candidate
-from rpms.nodes.arbitration import arbitration
+from rpms.nodes.arbitration import Arbiter, arbitration
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 from tests.memory_store.methods.samples import request
 from tests.scripted_episode import under
