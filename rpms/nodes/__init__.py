@@ -1,10 +1,10 @@
 """The stages of one RPMS decision, one file each."""
 
-from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.env_step import env_step
 from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.guard_check import guard_check
 from rpms.nodes.llm_call import llm_call, make_llm_call, model_failed
 from rpms.nodes.memory_selection import memory_selection
 from rpms.nodes.prompt_build import make_prompt_build, prompt_build
@@ -17,11 +17,11 @@ __all__ = [
     "EpisodeInput",
     "EpisodeOutput",
     "EpisodeState",
-    "action_arbitration",
     "arbitration",
     "belief_update",
     "env_step",
     "goal_retrieval",
+    "guard_check",
     "llm_call",
     "make_llm_call",
     "make_prompt_build",

@@ -381,6 +381,19 @@ def settings(context: Any) -> RunContext:
     return RunContext(**(context or {}))
 
 
+def merged_settings(base: RunContext, context: Any) -> RunContext:
+    """Return the settings of a run: a RunContext is complete, a dictionary changes ``base``."""
+    if context is None:
+        return base
+    if not isinstance(context, Mapping):
+        return settings(context)
+    changes = context.get("rpms", context)
+    if not isinstance(changes, Mapping):
+        return settings(changes)
+    refuse_unknown(changes)
+    return base.with_(**changes) if changes else base
+
+
 RENAMED = {
     "reasks": "max_retries",
     "system_prompt": "prompt_style",

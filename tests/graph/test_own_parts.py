@@ -77,7 +77,7 @@ def test_nodes_of_ones_own_run_where_they_are_put_and_are_drawn_by_name() -> Non
     assert [name for part in stream for name in part] == ["reset_env", *own, *own]
     drawn = {(edge.source, edge.target) for edge in graph.get_graph().edges}
     assert {("llm_call", "note"), ("note", "runnable"), ("runnable", "small"),
-            ("runnable", "__end__"), ("action_arbitration", "small"), ("small", "env_step"),
+            ("runnable", "__end__"), ("guard_check", "small"), ("small", "env_step"),
             ("goal_retrieval", "never"), ("never", "scf")} <= drawn  # fmt: skip
     assert not {("llm_call", "env_step"), ("runnable", "env_step")} & drawn
     result: Any = graph.invoke({**TASK, "notes": ["begun"]}, context=SHORT)

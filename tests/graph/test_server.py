@@ -138,7 +138,7 @@ async def test_an_episode_with_toggles(
     toggles: dict[str, Any], skipped: set[str], server: Server
 ) -> None:
     names, values = await play(server, {**toggles, "max_steps": 3})
-    loop = [name for name in STAGES[1:] if name not in {*skipped, "action_arbitration"}]
+    loop = [name for name in STAGES[1:] if name not in {*skipped, "guard_check"}]
     assert names == ["reset_env", *loop * 3]
     here = run_episode(
         TASK["task"], split=TASK["split"], context=RunContext(**toggles, max_steps=3)
@@ -185,7 +185,7 @@ async def test_updates_have_belief_rules_and_memories_as_without_a_server(server
 async def test_an_episode_of_another_world(server: Server) -> None:
     task = {"env": "scienceworld", "split": "dev_mini", "task": "0"}
     names, values = await play(server, {"rules": True, "memory": False, "max_steps": 3}, task)
-    loop = [name for name in STAGES[1:] if name not in {*MEMORY_STAGES, "action_arbitration"}]
+    loop = [name for name in STAGES[1:] if name not in {*MEMORY_STAGES, "guard_check"}]
     assert names == ["reset_env", *loop * 3]
     assert (values["condition"], values["steps"], values["error"]) == ("B", 3, "")
 

@@ -19,7 +19,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
 from rpms.guard.policy import applicable_actions, nameable, veto
-from rpms.nodes.action_arbitration import vetoed_proposals
+from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint

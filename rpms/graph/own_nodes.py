@@ -1,9 +1,4 @@
-"""Custom nodes: replacements for the stages, and nodes that run before or after them.
-
-``StageGraph`` has the three methods of LangGraph's ``StateGraph`` that ``build.py`` uses. An edge
-to a stage leads to the first node added before it, and an edge from a stage starts at the last node
-added after it.
-"""
+"""Nodes of one's own in the graph: replacements for the stages, and chains before or after them."""
 
 from __future__ import annotations
 
@@ -11,98 +6,95 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
-from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
+from rpms.graph.compiled import Builder
+from rpms.models.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.state import RENAMED_KEYS, STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
-from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.spelling import offer
 
 Node = Callable[..., Any] | Runnable[Any, Any]
 StageNodes = Mapping[str, Node | list[Node]]
-Builder = StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
-Route = Callable[..., str]
+Chains = dict[str, list[Any]]
+# A replacement gets few retries, so that its errors show soon.
+RETRIED = {"llm_call": {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}}
 
 
-class StageGraph:
-    """Builds a ``StateGraph`` of stages, with the caller's nodes in and around them."""
-
-    def __init__(
-        self,
-        stages: Collection[str],
-        state_schema: type[EpisodeState],
-        nodes: StageNodes | None = None,
-        before: StageNodes | None = None,
-        after: StageNodes | None = None,
-        output_schema: type[EpisodeOutput] = EpisodeOutput,
-    ) -> None:
-        self.stages, self.builder = stages, _empty_builder(state_schema, output_schema)
-        self._replacements = _by_stage("nodes", nodes, stages)
-        self._before = _by_stage("before", before, stages)
-        self._after = _by_stage("after", after, stages)
-        self._first, self._last = {START: START, END: END}, {START: START}
-        self.routes: dict[str, Route] = {}
-
-    def add_node(self, name: str, stage: Node, **options: Any) -> None:
-        """Add a stage, or the caller's replacement, and the caller's nodes around it.
-
-        The option ``replacement`` holds the options that a replacement is added with instead.
-        """
-        replacement = options.pop("replacement", {})
-        if self._replacements[name]:
-            self._add(self._replacements[name][0], name, **replacement)
-        else:
-            self.builder.add_node(name, stage, **options)
-        chain = [*map(self._add, self._before[name]), name, *map(self._add, self._after[name])]
-        self._first[name], self._last[name] = chain[0], chain[-1]
-        for start, end in pairwise(chain):
-            self._connect(start, end)
-
-    def add_edge(self, start: str, end: str) -> None:
-        self._connect(self._last[start], self._first[end])
-
-    def add_conditional_edges(self, start: str, route: Route) -> None:
-        """Go from a stage to the one that ``route`` returns, one of those in its ``Literal``."""
-        self.routes[start] = route
-        if not self.builder.nodes[self._last[start]].ends:
-            targets = get_args(get_type_hints(route)["return"])
-            paths = {target: self._first[target] for target in targets}
-            self.builder.add_conditional_edges(self._last[start], route, paths)
-
-    def _connect(self, start: str, end: str) -> None:
-        # A node with ``ends`` returns a Command, which chooses the next node.
-        if start == START or not self.builder.nodes[start].ends:
-            self.builder.add_edge(start, end)
-
-    def _add(self, node: Node, name: str = "", **options: Any) -> str:
-        """Add a node as the stage ``name``, or under the name of its function; return the name."""
-        if not name:
-            name = node.get_name() if isinstance(node, Runnable) else getattr(node, "__name__", "")
-            name = name or type(node).__name__
-            if name in (*self.stages, *self.builder.nodes):
-                raise RpmsError(f"there is a node '{name}' already; give yours another name")
-        checked = _with_update_check(name, node, self.builder.channels)
-        self.builder.add_node(name, checked, **options)
-        return name
+def put_in(
+    builder: Builder, stages: Collection[str], replaced: Chains, before: Chains, after: Chains
+) -> None:
+    """Put the caller's nodes into a complete graph of the stages."""
+    for stage, (node,) in replaced.items():
+        if handler := builder.nodes.pop(stage).error_handler_node:
+            del builder.nodes[handler]
+        _add(builder, stages, node, stage, **RETRIED.get(stage, {}))
+        _leave_to_commands(builder, stage)
+    for stage, nodes in before.items():
+        chain = [_add(builder, stages, node) for node in nodes]
+        _redirect(builder, stage, chain[0])
+        _connect(builder, [*chain, stage])
+    for stage, nodes in after.items():
+        chain = [_add(builder, stages, node) for node in nodes]
+        builder.edges = {(chain[-1] if a == stage else a, b) for a, b in builder.edges}
+        if stage in builder.branches:
+            builder.branches[chain[-1]] = builder.branches.pop(stage)
+        _connect(builder, [stage, *chain])
+        _leave_to_commands(builder, chain[-1])
 
 
-def _empty_builder(state_schema: type[EpisodeState], output_schema: type[EpisodeOutput]) -> Builder:
-    """Return a graph without nodes; the caller's extra state keys join its input and output."""
+def _redirect(builder: Builder, stage: str, first: str) -> None:
+    """Let every edge that leads to a stage lead to another node."""
+    builder.edges = {(a, first if b == stage else b) for a, b in builder.edges}
+    for branches in builder.branches.values():
+        for name, branch in branches.items():
+            ends = {key: first if end == stage else end for key, end in (branch.ends or {}).items()}
+            branches[name] = branch._replace(ends=ends)
+
+
+def _connect(builder: Builder, chain: Sequence[str]) -> None:
+    for start, end in pairwise(chain):
+        if not builder.nodes[start].ends:
+            builder.add_edge(start, end)
+
+
+def _leave_to_commands(builder: Builder, name: str) -> None:
+    """A node with ``ends`` returns a Command, which chooses the next node."""
+    if builder.nodes[name].ends:
+        builder.edges = {edge for edge in builder.edges if edge[0] != name}
+        builder.branches.pop(name, None)
+
+
+def _add(
+    builder: Builder, stages: Collection[str], node: Node, name: str = "", **options: Any
+) -> str:
+    """Add a node as the stage ``name``, or under the name of its function; return the name."""
+    if not name:
+        name = node.get_name() if isinstance(node, Runnable) else getattr(node, "__name__", "")
+        name = name or type(node).__name__
+        if name in (*stages, *builder.nodes):
+            raise RpmsError(f"there is a node '{name}' already; give yours another name")
+    checked = _with_update_check(name, node, builder.channels)
+    builder.add_node(name, checked, **options)
+    return name
+
+
+def schemas(state_schema: type[EpisodeState], output_schema: type[EpisodeOutput]) -> list[Any]:
+    """The schemas of input and output, with the caller's own state keys."""
     hints = partial(get_type_hints, include_extras=True)
     if missing := sorted(STATE_KEYS - hints(state_schema).keys()):
         raise RpmsError(f"state_schema must extend rpms.EpisodeState; it lacks {missing[0]}")
-    schemas: list[Any] = [EpisodeInput, output_schema]
+    ends: list[Any] = [EpisodeInput, output_schema]
     if extra := {key: kind for key, kind in hints(state_schema).items() if key not in STATE_KEYS}:
-        schemas = [TypedDict(end.__name__, {**hints(end), **extra}, total=False) for end in schemas]  # type: ignore[operator]
-    return Builder(state_schema, RunContext, input_schema=schemas[0], output_schema=schemas[1])
+        ends = [TypedDict(end.__name__, {**hints(end), **extra}, total=False) for end in ends]  # type: ignore[operator]
+    return ends
 
 
 def require_chat_model(model: object) -> None:
@@ -113,20 +105,24 @@ def require_chat_model(model: object) -> None:
         raise RpmsError(f"model= takes a LangChain chat model, not {kind}")
 
 
-def _by_stage(
-    argument: str, mapping: StageNodes | None, stages: Collection[str]
-) -> dict[str, list[Any]]:
-    """Return the caller's nodes of every stage, in order."""
-    if unknown := sorted(set(mapping or {}) - set(stages)):
+def by_stage(stages: Collection[str], **arguments: StageNodes | None) -> list[Chains]:
+    """The caller's nodes of every stage in order, for each argument."""
+    return [_chains(name, mapping or {}, stages) for name, mapping in arguments.items()]
+
+
+def _chains(argument: str, mapping: StageNodes, stages: Collection[str]) -> Chains:
+    if unknown := sorted(set(mapping) - set(stages)):
         raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(stages)}")
-    nodes: dict[str, list[Any]] = {name: [] for name in stages}
-    for name, value in (mapping or {}).items():
-        nodes[name] = value if isinstance(value, list) and argument != "nodes" else [value]
-        for node in nodes[name]:
+    chains: Chains = {}
+    for stage, value in mapping.items():
+        nodes = value if isinstance(value, list) and argument != "nodes" else [value]
+        for node in nodes:
             if not (callable(node) or isinstance(node, Runnable)):
                 wrong = f"must be a function of the state, not a {type(node).__name__}"
-                raise RpmsError(f"{argument}['{name}'] {wrong}")
-    return nodes
+                raise RpmsError(f"{argument}['{stage}'] {wrong}")
+        if nodes:
+            chains[stage] = nodes
+    return chains
 
 
 def _with_update_check(name: str, node: Node, keys: Collection[str]) -> Any:
