@@ -58,7 +58,7 @@ def make_builder(
     builder = Builder(state_schema, RunContext, input_schema=entry, output_schema=result)
     builder.defaults = context or RunContext()
 
-    reset_env: Node = stages.make_reset_env(builder.defaults)
+    reset_env: Node = stages.make_reset_env(context)
     prompt_build: Node = stages.make_prompt_build(model)
     llm_call: Node = stages.make_llm_call(model, reply_cache)
 

@@ -61,8 +61,8 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         self, input: Any, config: RunnableConfig | None, context: Any, more: dict[str, Any]
     ) -> dict[str, Any]:
         """The arguments of LangGraph's own ``stream``."""
-        given = [dict(each) for each in (config, self.config, _surrounding()) if each]
-        configurable = {k: v for each in reversed(given) for k, v in _configurable(each).items()}
+        configs = [dict(each) for each in (config, self.config, _surrounding()) if each]
+        configurable = {k: v for each in reversed(configs) for k, v in _configurable(each).items()}
         is_nested = bool(configurable.get("checkpoint_ns"))
         if "graph_id" in configurable:  # a server
             only_installed()
@@ -75,7 +75,7 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
             context = self._settings(context, configurable)
         elif isinstance(context, Mapping):
             context = merged_settings(self.defaults, context)
-        limit = self._limit(given, context if isinstance(context, RunContext) else self.defaults)
+        limit = self._limit(configs, context if isinstance(context, RunContext) else self.defaults)
         return {
             **more,
             "input": input,
@@ -96,29 +96,30 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
                     "is {'task': 0}, with 'env' and 'split' if you like)"
                 )
         # A form in Studio sends its empty fields.
-        given = {k: v for k, v in input.items() if k not in NEW_EPISODE or v not in (None, "")}
-        missing_task = is_nested and "task" not in given
-        fresh = {key: value for key, value in NEW_EPISODE.items() if key != "task"}
-        return {**(fresh if missing_task else NEW_EPISODE), **given}
+        episode = {k: v for k, v in input.items() if k not in NEW_EPISODE or v not in (None, "")}
+        fresh: dict[str, Any] = {**NEW_EPISODE, **episode}
+        if is_nested and "task" not in episode:
+            del fresh["task"]  # an error, which reset_env words
+        return fresh
 
     def _settings(self, context: Any, configurable: Mapping[str, Any]) -> RunContext:
         """The settings of a run: those of the call, over those that the graph was built with."""
-        named = {name: configurable[name] for name in declarations() if name in configurable}
+        extra = {name: configurable[name] for name in declarations() if name in configurable}
         if isinstance(context, Mapping):
             context = {k: v for k, v in context.items() if not _is_of_langgraph(k)}
         settings = merged_settings(self.defaults, context)
         chosen = context.get("rpms", context) if isinstance(context, Mapping) else settings.plain
-        for name, value in named.items() if context is not None else ():
+        for name, value in extra.items() if context is not None else ():
             if isinstance(chosen, Mapping) and chosen.get(name, value) != value:
                 raise RpmsError(
                     f"{name} is {chosen[name]!r} in the context and {value!r} in configurable; "
                     "give it once"
                 )
-        return merged_settings(settings, named) if named else settings
+        return merged_settings(settings, extra) if extra else settings
 
-    def _limit(self, given: list[dict[str, Any]], context: RunContext) -> int:
+    def _limit(self, configs: list[dict[str, Any]], context: RunContext) -> int:
         """The caller's recursion limit, else one that the episode's steps do not reach."""
-        limits = (each["recursion_limit"] for each in given if "recursion_limit" in each)
+        limits = (each["recursion_limit"] for each in configs if "recursion_limit" in each)
         chosen = [limit for limit in limits if limit not in LANGGRAPH_DEFAULTS]
         if chosen:
             return int(chosen[0])

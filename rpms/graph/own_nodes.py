@@ -171,7 +171,7 @@ def _check_update(
         )
     if recalls := changed.get("recalls"):
         _check_outcomes(node, recalls)
-    if node != "goal_retrieval" and "recalls" in changed and state:
+    if node not in ("belief_update", "goal_retrieval") and "recalls" in changed and state:
         removed = len(state.get("recalls", [])) - len(changed["recalls"])
         if removed > 0:
             raise RpmsError(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.nodes.state import EpisodeState
-from rpms.rules import ActiveRules
+from rpms.nodes.state import EpisodeState, no_rules
 from rpms.vocabulary.belief import Belief, without_calls
 
 
@@ -25,10 +24,6 @@ def belief_update(state: EpisodeState) -> EpisodeState:
     else:
         belief = state["belief"]
     return {**follow_belief(state, belief), "rules": no_rules(), "recalls": [], "truncated": {}}
-
-
-def no_rules() -> ActiveRules:
-    return ActiveRules(universal=[], domain=[], environment=[], situation=[])
 
 
 def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:

@@ -11,8 +11,7 @@ from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.belief_update import no_rules
-from rpms.nodes.state import EpisodeState, environment_failed, replace_list
+from rpms.nodes.state import EpisodeState, environment_failed, no_rules, replace_list
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, declarations, merged_settings

@@ -209,6 +209,10 @@ RENAMED_KEYS = {
 GROWING = ("history", "decisions")
 
 
+def no_rules() -> ActiveRules:
+    return ActiveRules(universal=[], domain=[], environment=[], situation=[])
+
+
 def settings_of(state: Mapping[str, Any]) -> RunContext:
     """Return the settings of an episode; the defaults for a state without any."""
     plain = state.get("settings") or {}

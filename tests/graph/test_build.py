@@ -16,7 +16,7 @@ from rpms.graph.run import run_episode
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 
-ADDED = {"__start__", "__end__", "__error_handler__llm_call"}
+ADDED = {"__start__", "__end__"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration", "memory_selection"}
 EDGES = {
     ("__start__", "reset_env"),
