@@ -270,9 +270,7 @@ async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) ->
     begun = {"rules": False, "memory": False, "max_steps": 4}
     for context in (None, {"max_steps": 3, "rules": True}):
         thread = (await client.threads.create())["thread_id"]
-        await client.runs.wait(
-            thread, "D", input=TASK, context=begun, interrupt_after=["env_step"]
-        )
+        await client.runs.wait(thread, "D", input=TASK, context=begun, interrupt_after=["env_step"])
         result: Any = await client.runs.wait(thread, "D", input=None, context=context)
         assert set(result) == set(ServerOutput.__annotations__)
         assert (result["condition"], result["steps"]) == ("A", 4)

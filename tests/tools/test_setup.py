@@ -156,9 +156,8 @@ def versions(*names: str) -> dict[str, str]:
     """The pinned version of each package, by requirements file."""
     pins = [Requirement(pin) for name in names for pin in read_pins(name)]
     pinned = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
-    assert len({(canonicalize_name(pin.name), str(pin.specifier)) for pin in pins}) == len(pinned), (
-        "a package is pinned twice, with different versions"
-    )
+    named = {(canonicalize_name(pin.name), str(pin.specifier)) for pin in pins}
+    assert len(named) == len(pinned), "a package is pinned with two versions"
     return pinned
 
 
