@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
 from typing import Any, get_type_hints
@@ -11,19 +11,20 @@ from typing import Any, get_type_hints
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Command, Overwrite
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from rpms.graph.compiled import Builder
 from rpms.models.retrying import FIRST_TRIES, RETRY
 from rpms.nodes.state import RENAMED_KEYS, STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.recall import RECALL_OUTCOMES
-from rpms.vocabulary.spelling import offer
 
 Node = Callable[..., Any] | Runnable[Any, Any]
 StageNodes = Mapping[str, Node | list[Node]]
 Chains = dict[str, list[Any]]
+SHOWN = 60
+"""Characters of a wrong value that an error shows."""
 # A replacement gets few retries, so that its errors show soon.
 RETRIED = {"llm_call": {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}}
 
@@ -81,7 +82,7 @@ def _add(
         name = name or type(node).__name__
         if name in (*stages, *builder.nodes):
             raise RpmsError(f"there is a node '{name}' already; give yours another name")
-    checked = _with_update_check(name, node, builder.channels)
+    checked = _with_update_check(name, node, builder)
     builder.add_node(name, checked, **options)
     return name
 
@@ -125,52 +126,56 @@ def _chains(argument: str, mapping: StageNodes, stages: Collection[str]) -> Chai
     return chains
 
 
-def _with_update_check(name: str, node: Node, keys: Collection[str]) -> Any:
+def _with_update_check(name: str, node: Node, builder: Builder) -> Any:
     """Wrap a custom node so that an update that the state cannot hold is an error.
 
-    LangGraph would drop unknown keys silently. It reads a function's signature to find out which
-    arguments to pass, so the wrapper keeps the signature.
+    LangGraph would drop unknown keys silently, and values of another type fail stages later. It
+    reads a function's signature to find out which arguments to pass, so the wrapper keeps the
+    signature.
     """
     if isinstance(node, CompiledStateGraph):
         return node  # a subgraph may have other keys
+    check = partial(_check_update, name, get_type_hints(builder.state_schema, include_extras=True))
     if isinstance(node, Runnable):
-        return node | RunnableLambda(partial(_check_update, name, keys))
+        return node | RunnableLambda(check)
     if iscoroutinefunction(node):
 
         @wraps(node)
         async def acall(state: Any, **kwargs: Any) -> Any:
-            return _check_update(name, keys, await node(state, **kwargs), state)
+            return check(await node(state, **kwargs), state)
 
         return acall
 
     @wraps(node)
     def call(state: Any, **kwargs: Any) -> Any:
-        return _check_update(name, keys, node(state, **kwargs), state)
+        return check(node(state, **kwargs), state)
 
     return call
 
 
 def _check_update(
-    node: str, keys: Collection[str], update: Any, state: Mapping[str, Any] | None = None
+    node: str, kinds: Mapping[str, Any], update: Any, state: Mapping[str, Any] | None = None
 ) -> Any:
     changed = update.update if isinstance(update, Command) and not update.graph else update
+    if isinstance(changed, Mapping | None) and not isinstance(update, Command):
+        _check_complete(node, changed or {}, state)
     if not isinstance(changed, Mapping):
         return update
-    if unknown := sorted(map(str, changed.keys() - keys)):
+    if unknown := sorted(map(str, changed.keys() - kinds.keys())):
         if unknown[0] in RENAMED_KEYS:
             new = RENAMED_KEYS[unknown[0]]
             raise RpmsError(f"stage '{node}' returned {unknown[0]}, which is called {new} now")
         raise RpmsError(
             f"stage '{node}' returned {', '.join(unknown)}, which the state does not have; its "
-            f"keys are: {', '.join(sorted(keys))}"
+            f"keys are: {', '.join(sorted(kinds))}"
         )
+    for key, value in changed.items():
+        _check_value(node, key, kinds[key], value)
     if node == "llm_call" and "reply" in changed and "action" not in changed:
         raise RpmsError(
             "stage 'llm_call' returned a reply without its action; read it with "
             "rpms.prompts.reply.read_action(reply, env, manual) and return it as 'action'"
         )
-    if recalls := changed.get("recalls"):
-        _check_outcomes(node, recalls)
     if node not in ("belief_update", "goal_retrieval") and "recalls" in changed and state:
         removed = len(state.get("recalls", [])) - len(changed["recalls"])
         if removed > 0:
@@ -181,12 +186,32 @@ def _check_update(
     return update
 
 
-def _check_outcomes(node: str, recalls: Sequence[Mapping[str, Any]]) -> None:
-    """An unknown outcome would be counted as shown, or as nothing."""
-    for recall in recalls:
-        if (outcome := recall["dropped_by"]) not in RECALL_OUTCOMES:
-            choices = [each for each in RECALL_OUTCOMES if each]
-            raise RpmsError(
-                f"stage '{node}' returned a recall with the unknown outcome '{outcome}'; "
-                f"{offer(outcome, choices)}"
-            )
+def _check_complete(node: str, changed: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+    """Without these keys an episode fails later, or does not end."""
+    if node == "env_step" and "done" not in changed:
+        raise RpmsError("stage 'env_step' did not return done: True or False, has it ended?")
+    if node == "belief_update" and state and "sub_goal" not in {*changed, *state}:
+        raise RpmsError(
+            "stage 'belief_update' did not return sub_goal: a rpms.SubGoal, which later stages read"
+        )
+
+
+def _check_value(node: str, key: str, kind: Any, value: Any) -> None:
+    """Compare a value with the type of its key; other forms of messages are LangChain's affair."""
+    if key == "prompt" or isinstance(value, Overwrite):
+        return
+    try:
+        _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"[{part!r}]" for part in first["loc"])
+        came = first["input"] if first["type"] != "missing" else "nothing"
+        raise RpmsError(
+            f"stage '{node}' returned {key}{place}: {first['msg'].lower()}; it is "
+            f"{type(came).__name__} {str(came)[:SHOWN]!r}"
+        ) from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

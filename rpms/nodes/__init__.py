@@ -3,7 +3,7 @@
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.env_step import env_step
-from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.goal_retrieval import goal_retrieval, make_goal_retrieval
 from rpms.nodes.guard_check import guard_check
 from rpms.nodes.llm_call import llm_call, make_llm_call, model_failed
 from rpms.nodes.memory_selection import memory_selection
@@ -23,6 +23,7 @@ __all__ = [
     "goal_retrieval",
     "guard_check",
     "llm_call",
+    "make_goal_retrieval",
     "make_llm_call",
     "make_prompt_build",
     "make_reset_env",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
@@ -24,7 +24,14 @@ DIGITS = 4
 
 
 Find = Callable[[EpisodeState], Task]
-ResetEnv = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
+
+
+class ResetEnv(Protocol):
+    """The stage; without a runtime it takes that of the running graph, as the others do."""
+
+    def __call__(
+        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
+    ) -> EpisodeState: ...
 
 
 def make_reset_env(default: RunContext | None = None, find: Find | None = None) -> ResetEnv:
@@ -33,9 +40,10 @@ def make_reset_env(default: RunContext | None = None, find: Find | None = None) 
     ``find`` replaces the lookup of the task, so that a run over a whole split lists it only once.
     """
 
-    def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def reset_env(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:
         """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
-        task, context = (find or find_input_task)(state), run_settings(runtime.context, default)
+        outer = (runtime or get_runtime()).context
+        task, context = (find or find_input_task)(state), run_settings(outer, default)
         check_prompts(task["env"], context)
         fresh = fresh_state(context, task)
         try:
