@@ -276,7 +276,7 @@ def remove(state: EpisodeState) -> Any:
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
-        (mark_unknown, "recalls.0...'dropped_by'.: .*'scf'.* str 'mine'"),
+        (mark_unknown, "recalls.0..'dropped_by'.: .*'scf'.* str 'mine'"),
         (remove, r"removed \d+ of the recalls; .* rpms.drop"),
     ],
 )
