@@ -256,8 +256,9 @@ class RunContext:
     )] = False
     prompt_style: Annotated[PromptStyle, Setting(
         "Prompt style", "prompt",
-        "Write the prompt our way, or the paper's: its listing of the system prompt where the "
-        "environment has it, and no memory of where things were found.",
+        "Write the prompt our way, or the paper's: the actions of its system prompt where the "
+        "environment has it, no diagnosis of the last action, no state that no action needs (hot, "
+        "clean), and no memory of where things were found.",
     )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "prompt",
