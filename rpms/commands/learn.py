@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
     ConcurrencyOption,
     EnvOption,
+    PlanOption,
     SplitOption,
     WorkersOption,
     limit_option,
     option,
     refuse_empty,
+    typed_names,
     with_settings,
 )
 from rpms.vocabulary.context import RunContext
@@ -30,6 +34,7 @@ def learn(
     ],
     env: EnvOption,
     split: SplitOption = "",
+    plan: PlanOption = "",
     rounds: Annotated[
         int, option(RUN, "Learn in this many rounds; the paper uses 1 to 3.", min=1, max=MOST_TIMES)
     ] = 1,
@@ -68,13 +73,18 @@ def learn(
     yes: YesOption = False,
     *,
     settings: RunContext,
+    command_line: typer.Context,
 ) -> None:
     """Learn a memory from episodes, by default under condition B rules, and write a snapshot."""
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.learn import learn as learn_all
+    from rpms.evals.running.plan_file import plan_context, plan_tasks
 
+    names = typed_names(command_line)
+    chosen, context = plan_context(plan, settings, names)
+    world = plan_tasks(plan, chosen, {"env": env} if "env" in names else {}).env
     learn_all(
-        out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
-        from_runs=from_runs, runs=runs, condition=condition, allow=allow,
+        out, env=world or env, split=split, context=context, method=method, rounds=rounds,
+        limit=limit, from_runs=from_runs, runs=runs, condition=condition, allow=allow,
         without_manual=without_manual, execution=ExecutionOptions(workers, concurrency),
     )  # fmt: skip

@@ -29,10 +29,11 @@ from rpms.evals.analysis.plotting.charts import (
     points,
     stacked_bars,
 )
+from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.rounds import curves
 from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
-from rpms.evals.analysis.report.verdict import LEVEL, comparisons
+from rpms.evals.analysis.report.verdict import LEVEL
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode

@@ -27,9 +27,10 @@ from rpms.evals.analysis.measures import (
     shared_tasks,
 )
 from rpms.evals.analysis.report.behaviour import FAILURE_MODES, FAILURE_NOTE, cause_of
+from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.results import gain, missing_notes
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
-from rpms.evals.analysis.report.verdict import comparisons, discordant_by_run
+from rpms.evals.analysis.report.verdict import discordant_by_run
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import (
     NONE,
