@@ -71,9 +71,13 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
 
 
 def _arms(contexts: Mapping[str, Mapping[str, Any]]) -> str:
-    """``mine: D+verify scf=off``: each arm that is more than the condition of its label."""
+    """``B rules_scope=all; mine: D+verify``: each arm that is not just what its label says."""
     said = {label: described(context) for label, context in contexts.items()}
-    return "; ".join(f"{label}: {text}" for label, text in said.items() if text != label)
+    return "; ".join(
+        text if text.startswith(f"{label} ") else f"{label}: {text}"
+        for label, text in said.items()
+        if text != label
+    )
 
 
 def types_missing(manifest: Manifest) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rpms.envs import get_environment
 from rpms.evals.analysis.causes import Cause, cause_rank
 from rpms.evals.analysis.measures import average, share, task_mean
 from rpms.evals.analysis.report.source import source_of
@@ -27,30 +28,39 @@ from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
 
+STOPPED = "wrong_termination"
 AGENT_FAILURES = {
     "timeout": "timeout",
-    "wrong_termination": "stopped before the goal",
+    STOPPED: "stopped before the goal",
     "format": "format",
 }
-FAILURE_MODES: dict[str, Sequence[str]] = {
-    **{title: [mode] for mode, title in AGENT_FAILURES.items()},
-    "lost by the agent": [*AGENT_FAILURES],
-    **{mode.replace("_", " "): [mode] for mode in ERRORS},
-}
-"""The failure modes of each row or column."""
 FAILURE_NOTE = (
-    "Timeout: the episode used all its steps. Stopped before the goal: the environment or the "
-    "agent ended the episode. Format: most replies had no readable action. Model errors and "
-    "infrastructure errors are not failures of the agent; such episodes are left out of every "
-    "rate."
+    "Timeout: the episode used all its steps. Stopped before the goal (the paper's wrong "
+    "Env-done): the environment or the agent ended the episode; no row if the games of this "
+    "environment end only when they are won. Format: most replies had no readable action. Model "
+    "errors and infrastructure errors are not failures of the agent; such episodes are left out of "
+    "every rate."
 )
+
+
+def failure_modes(run: Run) -> dict[str, Sequence[str]]:
+    """The failure modes of each row or column; without those that cannot happen in this world."""
+    modes = dict(AGENT_FAILURES)
+    ended = any(episode.failure_mode == STOPPED for episode in run.episodes.values())
+    if not (ended or get_environment(run.manifest.env).ends_lost):
+        del modes[STOPPED]
+    return {
+        **{title: [mode] for mode, title in modes.items()},
+        "lost by the agent": [*AGENT_FAILURES],
+        **{mode.replace("_", " "): [mode] for mode in ERRORS},
+    }
 
 
 def failure_table(run: Run) -> Table:
     ends = {name: [(e.failure_mode or "", e) for e in run.played(name)] for name in run.conditions}
     return Table(
         "failures", "Failure modes", source_of(run),
-        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, FAILURE_MODES),
+        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, failure_modes(run)),
         notes=[FAILURE_NOTE],
     )  # fmt: skip
 
