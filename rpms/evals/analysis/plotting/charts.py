@@ -70,7 +70,11 @@ def interval_rows(
     A dotted line marks the ``expected`` value.
     """
     labels = [wrapped(row.label) for row in rows]
-    bare = any(row.value is not None and not row.interval for row in rows)
+    notes = [title]
+    if expected is not None:
+        notes.append(f"Dotted line: additive expectation, {expected:{form}}")
+    if any(row.value is not None and not row.interval for row in rows):
+        notes.append(NO_INTERVAL)
 
     def draw(axes: Axes) -> None:
         places = _places(axes, labels)
@@ -81,11 +85,11 @@ def interval_rows(
             axes.axvline(expected, color=DARK, linewidth=1, linestyle=":")
         for place, row in zip(places, rows, strict=True):
             _draw_row(axes, place, row, form)
-        axes.set_xlabel(f"{title}\n{NO_INTERVAL}" if bare else title)
+        axes.set_xlabel("\n".join(notes))
         low, high = axes.get_xlim()
         axes.set_xlim(*(limits or (min(low, -LEAST), max(high, LEAST))))
 
-    return drawn(sum(_heights(labels)) + 0.4 + LINE * bare, draw)
+    return drawn(sum(_heights(labels)) + 0.4 + LINE * (len(notes) - 1), draw)
 
 
 def _heights(labels: Sequence[str]) -> list[float]:

@@ -125,7 +125,9 @@ def square_plot(run: Run) -> Figure | None:
     if ground is None or rules is None or memory is None:
         return None
     rows = [IntervalRow(condition_title(name), *figures[name]) for name in corners]
-    return interval_rows(rows, _title(run), FULL, expected=rules + memory - ground)
+    expected = rules + memory - ground
+    limits = min(0.0, expected), max(100.0, expected)
+    return interval_rows(rows, _title(run), limits, expected=expected)
 
 
 def step_plot(run: Run) -> Figure | None:
