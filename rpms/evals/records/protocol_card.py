@@ -67,17 +67,18 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "recall": joined({label: _recall(contexts[label]) for label in readers}),
         "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
+        "rules printed": joined({label: c["rules_scope"] for label, c in contexts.items()
+                                 if c["rules"]}),
     }  # fmt: skip
 
 
 def _arms(contexts: Mapping[str, Mapping[str, Any]]) -> str:
-    """``B rules_scope=all; mine: D+verify``: each arm that is not just what its label says."""
-    said = {label: described(context) for label, context in contexts.items()}
-    return "; ".join(
-        text if text.startswith(f"{label} ") else f"{label}: {text}"
-        for label, text in said.items()
-        if text != label
-    )
+    """``D scf=off; mine: D+verify``: each arm that is not just the condition of its label."""
+    parts = []
+    for label, text in ((label, described(context)) for label, context in contexts.items()):
+        if not f"{label} ".startswith(f"{text} "):
+            parts.append(text if text.startswith(f"{label} ") else f"{label}: {text}")
+    return "; ".join(parts)
 
 
 def types_missing(manifest: Manifest) -> str:

@@ -61,7 +61,7 @@ EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] =
 )  # fmt: skip
 """The tables of an experiment with several runs."""
 
-BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
+BRIEF = (("main",), ("runs", "rounds", "square", "types"), ("causes", "failures"))
 """The brief report has the first available table of each group; the verdict covers the pairs."""
 EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 
