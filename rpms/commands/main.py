@@ -15,6 +15,7 @@ import typer
 from rpms import __version__
 from rpms.commands.audit import audit
 from rpms.commands.demo import demo
+from rpms.commands.diff_arms import diff_arms
 from rpms.commands.eval import evaluate
 from rpms.commands.export import export
 from rpms.commands.generation import show_generation
@@ -70,6 +71,7 @@ def options(
 for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
+app.command(name="diff-arms")(diff_arms)
 for command in (plans, report, plot, export, view, audit, demo):
     app.command()(command)
 

@@ -56,6 +56,8 @@ _SMALL = re.compile(
     "into|of|at|by|for|from|with|under|near|around|above|below|is|are|be|will|which|when|than|"
     "your|you|task|find|get|bring|place|located|using|not|no|also", re.I,
 )  # fmt: skip
+# "heat_object: mug 1, at microwave 1 (you are at desk 2)"; the paper has "heat_object - mug 1".
+_SUB_GOAL = re.compile(r"^(\w+?)_\w+(?:: | - )(.+?)(?:, at ([^(]+?))?(?: \(you are .*\))?$")
 _VETO = re.compile(r"(?:'.+'|The reply) was not carried out[^:]*: (.+?) Choose another")
 Turn = tuple[str, str]  # action, observation
 
@@ -289,7 +291,9 @@ class Planner:
 
     def _objective(self) -> Iterator[Idea]:
         """Yield the current sub-goal as an action, or a search for its target."""
-        goal, _, target = re.sub(r"_\w+ - ", " ", self.prompt.objective).partition(" ")
+        place = (_SUB_GOAL.match(self.prompt.objective) or [""] * 4)[3] or ""
+        words = _SUB_GOAL.sub(r"\1 \2", self.prompt.objective).replace(", in/on", " in/on")
+        goal, _, target = words.partition(" ")
         for template in sorted(self.prompt.templates, key=lambda t: -len(t.verb)):
             # The target may be worded like the action: "<thing> from <place>".
             for verb in (goal, template.verb) if template.blanks[1:] else (goal,):
@@ -300,10 +304,10 @@ class Planner:
                     target = parts[0] if parts else target
             if template.verb == goal and template.blanks[1:]:
                 like = [args[1] for used, args in self.shown if used == template]
-                places = [place for k in like if (place := self.find(k, self.places))]
+                places = [place, *(self.find(kind, self.places) for kind in like)]
                 yield (
                     f"My sub-goal: {goal} {target}.",
-                    template.fill([target, *places, self.location]),
+                    template.fill([target, *filter(None, places), self.location]),
                 )
         if goal:
             yield from self._search(target)

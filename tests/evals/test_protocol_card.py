@@ -81,8 +81,8 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
 
 KEYS = [
     "split", "tasks", "types missing", "arms", "wording", "steps", "examples", "history",
-    "action list", "system prompt", "trials", "repeats", "decoding", "learning data", "memory", "recall", "rules",
-    "rules printed",
+    "action list", "system prompt", "trials", "repeats", "decoding", "learning data", "memory",
+    "recall", "rules", "rules printed",
 ]  # fmt: skip
 
 

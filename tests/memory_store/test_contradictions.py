@@ -11,12 +11,11 @@ from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry, controlled, read_snapshot
 from rpms.memory_store.contradictions import CONTRADICTIONS, contradiction_kind
 from rpms.memory_store.entries import Failure, Finds, Success
-from rpms.nodes.arbitration import snippet_conflict
+from rpms.nodes.arbitration import Arbiter
 from rpms.rules import match_action
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal
-from rpms.vocabulary.recall import new_advice, new_recall
 
 WORLDS = ("alfworld", "scienceworld")
 SEEDS = (0, 7)
@@ -56,8 +55,8 @@ def breaks_rules(world: str, entry: Success, places: set[str]) -> bool:
         if world == "alfworld" and env.compat(entry.model_dump(), belief):
             continue
         anywhere = SubGoal(name="", target="", progress=0)
-        recall = new_recall(entry.model_dump(), 1.0, 1, new_advice([*entry.actions]))
-        conflict = snippet_conflict(recall, DecisionPoint(manual, goal, anywhere, belief))
+        point = DecisionPoint(manual, goal, anywhere, belief)
+        conflict = Arbiter(env, point, "recorded").snippet_conflict(entry.actions)
         verdicts.append(conflict is not None and conflict.hard)
     return bool(verdicts) and all(verdicts)
 

@@ -164,9 +164,9 @@ def test_what_was_sent_back_is_said_in_the_prompts_that_follow_until_something_c
 
     def situation_after(*replies: str, in_vain: bool = True) -> list[str]:
         decisions = verified(now, *replies)
-        assert (decisions[-1]["verdict"], decisions[-1]["played"]) == ("fallback", "look")
+        assert decisions[-1]["verdict"] == "fallback"
         after = EpisodeState(**{**now, "decisions": decisions, "history": []})
-        after["ineffective"] = ["look"] if in_vain else []
+        after["ineffective"] = [decisions[-1]["played"]] if in_vain else []
         return [line["text"] for line in rule_assembly(after)["rules"]["situation"]]
 
     *others, said = situation_after(TAKE, TAKE)

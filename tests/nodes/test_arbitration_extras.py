@@ -1,4 +1,4 @@
-"""What ``arbitration_extras`` removes: what a printed rule repeats, and what another memory denies."""
+"""``arbitration_extras`` removes what a printed rule repeats and what another memory denies."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
 GAMES = 24
 GOLDEN = Path(__file__).parent / "golden"
 DETOURS = 0.35
-NAME = re.compile(r"\b((?!of |confidence )[a-z]+ \d+)\b")
+NAME = re.compile(r"\b((?!of |confidence |worked in )[a-z]+ \d+)\b(?! of \d)")
 
 
 def sentences(manual: Manual = MANUAL) -> Iterator[str]:
@@ -98,7 +98,7 @@ def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[Episo
 def blocks(state: EpisodeState, condition: str) -> tuple[EpisodeState, Blocks]:
     context = RunContext.for_condition(condition)
     now = under(state, context)
-    now["ineffective"] = []
+    now |= EpisodeState(ineffective=[], played_in={})
     now |= rule_assembly(now)
     now |= goal_retrieval(now, Runtime())
     for stage in (scf, *([arbitration] if context.rules else []), memory_selection):

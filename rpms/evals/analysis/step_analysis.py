@@ -32,6 +32,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
+from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode, JobKey
 from rpms.memory_store.contradictions import contradiction_kind
@@ -39,6 +40,7 @@ from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.goal import GoalSpec
@@ -78,6 +80,9 @@ class Analysis:
         recalled: candidates from memory, summed over the steps.
         dropped: candidates that were not shown, by outcome.
         warned: memories that were shown with a warning.
+        conflicts: candidates that arbitration dropped, by kind of conflict.
+        changed: steps at which a mechanism changed the memories in the prompt, by mechanism.
+        steps: steps in the log.
         proposals: actions that the guard judged.
         verdicts: the guard's verdicts, counted.
         vetoes: vetoes, by rule.
@@ -102,6 +107,9 @@ class Analysis:
     recalled: int
     dropped: Mapping[str, int]
     warned: int
+    conflicts: Mapping[str, int]
+    changed: Mapping[str, int]
+    steps: int
     proposals: int
     verdicts: Mapping[str, int]
     vetoes: Mapping[str, int]
@@ -171,6 +179,9 @@ def analyse(
         recalled=outcomes.total(),
         dropped={outcome: outcomes[outcome] for outcome in RECALL_OUTCOMES if outcome},
         warned=sum(bool(r["warning"]) for r in recalls if not r["dropped_by"]),
+        conflicts=conflicts(recalls),
+        changed=changed_prompts(steps, settings),
+        steps=len(steps),
         proposals=len(decisions),
         verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
         vetoes=dict(sorted(vetoes.items())),
@@ -202,8 +213,9 @@ _ANALYSES: dict[AnalysisKey, Analysis] = {}
 
 def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
-    names = ("rules_dir", "without_rules", "memory_control")
-    chosen = tuple((name, str(settings.get(name) or "")) for name in names)
+    every = {**RunContext().plain, **settings}  # settings of a later version have defaults
+    names = ("rules_dir", "without_rules", "memory_control", "memory_method", "k")
+    chosen = tuple((name, str(every[name])) for name in names)
     ending = (episode.goal, episode.failure_mode, episode.error)
     return AnalysisKey(file, stamp_of(file), run.manifest.env, chosen, *ending)
 

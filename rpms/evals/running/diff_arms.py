@@ -20,7 +20,7 @@ from rpms.envs import get_environment
 from rpms.evals.running.expert import STAGES
 from rpms.evals.running.plan import choose_tasks
 from rpms.graph.build import build_graph, next_stage
-from rpms.nodes.state import EpisodeState, apply_update
+from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Message
 
@@ -93,8 +93,8 @@ def played_states(
     app = build_graph(STAGES, context=erring)
     for task in choose_tasks(env, split, limit, spread=True):
         state: dict[str, Any] = {"task": task["id"], "split": split}
-        run = {"input": {"env": env, "split": split, "task": task["id"]}, "context": erring}
-        for part in app.stream(**run, stream_mode="updates"):
+        start = EpisodeInput(env=env, split=split, task=task["id"])
+        for part in app.stream(start, context=erring, stream_mode="updates"):
             for stage, update in part.items():
                 apply_update(state, update)
                 if stage == "prompt_build":
@@ -103,7 +103,7 @@ def played_states(
 
 def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
     """Build the prompt of an arm at a state that another arm may have reached."""
-    empty = {name: [] for name in state["rules"]}
+    empty: dict[str, list[Any]] = {tier: [] for tier in state["rules"]}
     view = {**state, "settings": context.plain, "rules": empty, "recalls": [], "truncated": {}}
     stage, runtime = "belief_update", Runtime(context=context)
     while (stage := next_stage(stage, cast(Any, view))) != "llm_call":
@@ -115,7 +115,9 @@ def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
 
 def changed_lines(first: Sequence[Message], second: Sequence[Message]) -> list[str]:
     """Return the lines that only one of two prompts has, marked with - and +."""
-    texts = [[line for m in prompt for line in m["content"].splitlines()] for prompt in
-             (first, second)]  # fmt: skip
-    diff = unified_diff(*texts, n=0, lineterm="")
+    before, after = (
+        [line for message in prompt for line in message["content"].splitlines()]
+        for prompt in (first, second)
+    )
+    diff = unified_diff(before, after, n=0, lineterm="")
     return [line for line in diff if line[:2] not in ("--", "++", "@@")]

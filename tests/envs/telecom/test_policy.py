@@ -158,7 +158,7 @@ def test_every_condition_plays(condition: str) -> None:
         condition,
         model="first" if condition == "E" else "sim",
         max_steps=12,
-        memory_token_budget=400,
+        memory_tokens=400,
     )
     task = with_name("service_issue", "airplane_mode_on|unseat_sim_card[")
     result = run_episode(task["id"], env="telecom", split="train", context=context,

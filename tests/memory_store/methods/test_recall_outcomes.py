@@ -20,7 +20,7 @@ from rpms.memory_store.methods.rpms import open_memory
 from rpms.nodes import arbitration, goal_retrieval, memory_selection, prompt_build, scf
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import RECALL_OUTCOMES, new_advice, new_recall
+from rpms.vocabulary.recall import RECALL_OUTCOMES
 from tests.nodes.test_prompt_build import BOIL, OPENING, SCRIPT
 from tests.scripted_episode import under
 

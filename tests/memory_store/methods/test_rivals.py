@@ -323,18 +323,14 @@ async def test_real_episodes_teach_a_real_episode(
     file = frozen(method, await method.learn(played(), ask), tmp_path)
     # Routines for the empty hand are shown at first, those for the full one dropped by the filter.
     run = RunContext(
-        memory_method=method.name, memory_file=file, max_steps=2, k=1, token_budget=9000
+        memory_method=method.name, memory_file=file, max_steps=2, k=1, memory_tokens=9000
     )  # fmt: skip
     prompts = prompts_of(0, run)
     assert len(prompts) == 2 and all(line in text for text, _ in prompts)
     outcomes = {recall["dropped_by"] for _, recalls in prompts for recall in recalls}
     assert outcomes - {"duplicate"} == ({"", "scf"} if method is AWM else {""})
-    for text, recalls in prompts_of(0, run.with_(token_budget=0, scf="off")):
-        outcomes = {recall["dropped_by"] for recall in recalls}
-        assert line not in text and outcomes <= {"over token budget", "arbitration", "duplicate"}
-    # With a token budget of its own memory does not share one with rules and state.
-    assert prompts_of(0, run.with_(token_budget=0, memory_token_budget=9000)) == prompts
-    for text, recalls in prompts_of(0, run.with_(memory_token_budget=1)):
+    assert prompts_of(0, run.with_(memory_tokens=0)) == prompts
+    for text, recalls in prompts_of(0, run.with_(memory_tokens=1)):
         reasons = {
             recall["reason"] for recall in recalls if recall["dropped_by"] == "over token budget"
         }

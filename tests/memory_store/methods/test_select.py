@@ -58,6 +58,4 @@ def test_a_memory_without_a_printed_step_upsets_nothing() -> None:
     """A person may put back what could not be said here."""
     told = [success("empty"), success("way", GO, HEAT), lesson("mute", HEAT), fatal("odd", HEAT)]
     told[2]["advice"]["printed"] = told[3]["advice"]["printed"] = []
-    assert outcomes(merged(told)) == dict.fromkeys(
-        ("empty", "way", "mute", "odd"), ""
-    )
+    assert outcomes(merged(told)) == dict.fromkeys(("empty", "way", "mute", "odd"), "")

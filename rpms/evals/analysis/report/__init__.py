@@ -17,7 +17,7 @@ from rpms.evals.analysis.report.behaviour import (
     cause_table,
     failure_table,
     guard_table,
-    recall_outcome_table,
+    mechanism_table,
     step_table,
     token_table,
 )
@@ -52,12 +52,12 @@ __all__ = ["Report", "build_report", "read_report", "report"]
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     main_table, run_table, square_tables, type_table, task_table, pair_table, round_tables,
     repeat_table, trial_table, failure_table, cause_table, rule_table, step_table,
-    recall_outcome_table, conflict_table, guard_table, token_table,
+    mechanism_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """In reading order; a function returns None if the run has no data for its table."""
 EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     experiment_tables, round_tables, square_tables, task_table, trial_table, rule_table, step_table,
-    recall_outcome_table, conflict_table, guard_table, token_table,
+    mechanism_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """The tables of an experiment with several runs."""
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from rpms.envs import get_environment
 from rpms.evals.analysis.causes import Cause, cause_rank
 from rpms.evals.analysis.measures import average, share, task_mean
+from rpms.evals.analysis.mechanisms import MECHANISMS, MEMORY, SELECTED
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import GUARDED, analyses, analysis_of
+from rpms.evals.analysis.step_analysis import GUARDED, Analysis, analyses, analysis_of
 from rpms.evals.analysis.tables import (
     Cell,
     Table,
@@ -23,9 +24,10 @@ from rpms.evals.analysis.tables import (
 )
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode
+from rpms.nodes.arbitration_extras import EXTRA_KINDS
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.recall import RECALL_OUTCOMES
+from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
 
 STOPPED = "wrong_termination"
@@ -141,30 +143,78 @@ def _step_cells(run: Run, name: str) -> Iterator[Cell]:
     yield number(broken.value, ".2f", broken.interval)
 
 
-def recall_outcome_table(run: Run) -> Table | None:
-    """The outcomes of all candidates from memory; None if no condition has any."""
-    outcomes, rows = [outcome for outcome in RECALL_OUTCOMES if outcome], []
+def mechanism_table(run: Run) -> Table | None:
+    """What became of the memories between retrieval and prompt; None if no condition has any."""
+    rows: list[Sequence[Cell]] = []
     for name in run.conditions:
-        judged = run.judged(name)
-        counts = analyses(run, judged)
-        if not (total := sum(each.recalled for each in counts.values())):
-            continue
-        dropped = [sum(each.dropped[outcome] for each in counts.values()) for outcome in outcomes]
-        parts = [part_of(n, total) for n in (*dropped, total - sum(dropped))]
-        warned = [e for e in judged if e.key in counts and counts[e.key].warned]
-        warnings = linked(part_of(sum(counts[e.key].warned for e in warned), total), warned)
-        rows.append([label(condition_title(name)), count(total), *parts, warnings])
+        counts = [*analyses(run, run.judged(name)).values()]
+        if total := sum(each.recalled for each in counts):
+            rows += _mechanism_rows(counts, total, condition_title(name))
     if not rows:
         return None
     notes = [
-        "Candidates are the memories at or above theta, counted at each step. Each has one "
-        "outcome: not groundable in names of this scene, dropped by state-consistent filtering "
-        "(scf) or by arbitration, covered by a rule in the same prompt, contradicted by another "
-        "memory, a duplicate of one, over the top k of its type, over the token budget, or shown. "
-        "The shares add up to 100%. Warned memories are among the shown ones.",
+        "Candidates are the memories at or above theta, counted at each step. Each is dropped once "
+        "or printed: dropped because its roles have no names in this scene (not groundable), by "
+        "state-consistent filtering (scf), by arbitration, with the kind of conflict, or by the "
+        "selection (duplicate, over top-k, over token budget). Marked memories are printed with a "
+        "warning. Prompts changed: the share of all steps whose prompt would have had other "
+        "memories without this mechanism; for scf an upper bound, since what it dropped never came "
+        "to arbitration. Where this is 0, switching the mechanism off cannot make a difference.",
     ]
-    columns = ["condition", "candidates", *outcomes, "shown", "warned"]
-    return Table("outcomes", "Outcomes of memories", source_of(run), columns, rows, notes=notes)
+    columns = ["condition", "mechanism", "candidates", "of all", "prompts changed"]
+    title = "Mechanisms between memory and prompt"
+    return Table("mechanisms", title, source_of(run), columns, rows, notes=notes, labels=2)
+
+
+def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Iterator[Sequence[Cell]]:
+    steps = sum(each.steps for each in counts)
+    kinds = {kind: sum(each.conflicts.get(kind, 0) for each in counts) for kind in CONFLICT_KINDS}
+    outcomes: dict[str, int] = {
+        outcome: sum(each.dropped[outcome] for each in counts) for outcome in RECALL_OUTCOMES
+        if outcome
+    }  # fmt: skip
+    extras = sum(kinds[kind] for kind in EXTRA_KINDS)
+    outcomes["arbitration"] -= extras
+
+    def row(mechanism: str, candidates: int, acts: str = "") -> Sequence[Cell]:
+        changed = sum(each.changed.get(acts, 0) for each in counts) / steps if acts else None
+        return [label(title), label(mechanism), count(candidates), percent(candidates / total),
+                percent(changed)]  # fmt: skip
+
+    yield row("candidates", total)
+    yield row("not groundable", outcomes["not groundable"])
+    yield row("scf", outcomes["scf"], "scf")
+    yield row("arbitration", outcomes["arbitration"], "arbitration")
+    for kind in CONFLICT_KINDS:
+        if kinds[kind] and kind not in EXTRA_KINDS:
+            yield row(f"arbitration: {kind}", kinds[kind])
+    if extras:
+        yield row("arbitration extras", extras, "arbitration_extras")
+    for outcome in SELECTED:
+        yield row(outcome, outcomes[outcome])
+    yield row("printed", total - sum(outcomes.values()) - extras, MEMORY)
+    yield row("printed and marked", sum(each.warned for each in counts))
+
+
+def activity(run: Run, first: str, second: str) -> list[str]:
+    """How often each mechanism acted whose setting differs between two arms, in words."""
+    words = []
+    for mechanism in (MEMORY, *MECHANISMS):
+        if run.settings(first).get(mechanism) == run.settings(second).get(mechanism):
+            continue
+        shares = {arm: changed_share(run, arm, mechanism) for arm in (first, second)}
+        arm = max(shares, key=lambda name: shares[name] or 0)
+        if (share := shares[arm]) is not None:
+            name = mechanism.replace("_", " ")
+            words.append(f"{name} changed {share:.1%} of the prompts of {arm}")
+    return words
+
+
+def changed_share(run: Run, arm: str, mechanism: str) -> float | None:
+    """The share of an arm's steps whose prompt a mechanism changed; None without logs."""
+    counts = analyses(run, run.judged(arm)).values()
+    steps = sum(each.steps for each in counts)
+    return sum(each.changed.get(mechanism, 0) for each in counts) / steps if steps else None
 
 
 def guard_table(run: Run) -> Table | None:

@@ -16,7 +16,7 @@ from rpms.evals.analysis.causes import UNKNOWN
 from rpms.evals.analysis.experiment import arms_left_out, by_run, commits_text, run_names
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm, metric_of, pair, per_task, shared_tasks
-from rpms.evals.analysis.report.behaviour import cause_of
+from rpms.evals.analysis.report.behaviour import activity, cause_of
 from rpms.evals.analysis.report.comparisons import PARTS, Comparison, comparisons
 from rpms.evals.analysis.report.results import figure, unfinished
 from rpms.evals.analysis.tables import p_value
@@ -159,7 +159,8 @@ def _sentence(
     if tests > 1:
         test += f" ({_p_text(corrected)} after Holm's correction for {tests} comparisons)"
     over = [f"{len(run.parts)} runs"] if run.pooled else []
-    words = ", ".join([result, *figures, test, quantity(paired.n, "task"), *over])
+    acted = activity(run, comparison.first, comparison.second)
+    words = ", ".join([result, *figures, test, quantity(paired.n, "task"), *over, *acted])
     return f"{_pair_title(run, comparison)}: {words}."
 
 
