@@ -96,10 +96,7 @@ def main_table(run: Run) -> Table:
         *borrowed_memory(run),
         *missing_notes(run),
     ]
-    return Table(
-        "main", "Results by condition", source_of(run), columns, rows, notes=notes,
-        labels=1 + len(parts),
-    )  # fmt: skip
+    return Table("main", "Results by condition", source_of(run), columns, rows, notes=notes)
 
 
 def _repeat_note(run: Run) -> Iterator[str]:
