@@ -112,7 +112,7 @@ class Prompt:
         lessons = re.findall(
             r"^[ \t]*AVOID[^:\n]*: (.+)(?:\n[ \t]+Rule: (.*))?(\n[ \t]+WARNING)?", text, re.M
         )
-        learned = r"^[ \t]*Learned: (.+?) (needs .+?)(?:; afterwards.*| \(true of.*)?$"
+        learned = r"^[ \t]*Learned: (.+?) (needs .+?)(?:; afterwards.*| \(worked in.*)?$"
         lessons += re.findall(rf"{learned}(\n[ \t]+WARNING)?", text, re.M)
         wrong = r"^[ \t]*(?:Danger: in|In) a (?:similar )?task.*?'(.+)' was (?:rejected|wrong)"
         self.avoid = [action for action, rule, doubt in lessons if not (doubt or "needs" in rule)]

@@ -21,7 +21,7 @@ from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, fault_line, normalize_reply
 from rpms.models.response_cache import REPLAYED
 from rpms.models.retrying import pause_before_retry, wait_for, within
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, manual_of, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -129,7 +129,8 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
 def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> EpisodeState:
     reply = normalize_reply(raw, reply_tokens(state["env"], context))
     usage = read_usage(state, reply)
-    thought, action = read_action(reply.text, state["env"], load_commands(state["env"]))
+    manual = manual_of(state) if context.rules else load_commands(state["env"])
+    thought, action = read_action(reply.text, state["env"], manual)
     return EpisodeState(
         reply=reply.text,
         thought=thought,

@@ -72,5 +72,9 @@ def test_the_report_says_how_often_a_mechanism_acted(tmp_path: Path) -> None:
         parts = [n for name, n in each.items() if ":" not in name and name != "printed and marked"]
         assert total == sum(parts) > 0 and each["printed"] > 0
     assert counts["none"]["arbitration"] == counts["none"]["printed and marked"] == 0
-    assert counts["extras"]["arbitration extras"] > 0 == counts["D"].get("arbitration extras", 0)
+    assert (
+        counts["extras"]["arbitration extras"]
+        > 0
+        == counts["D rules+memory"].get("arbitration extras", 0)
+    )
     assert any("arbitration extras changed" in line for line in report.verdict)

@@ -136,7 +136,7 @@ def test_printed_needs_are_checked_against_the_printed_state() -> None:
     for learned in (
         "Learned: stamp invoice 1 with shelf 1 needs you to be at shelf 1",
         "Learned: stamp invoice 1 with shelf 1 needs you to be at shelf 1; afterwards you hold "
-        "invoice 1 still (true of 100% of its uses)",
+        "invoice 1 still (worked in 3 of 3 tries)",
         "AVOID: stamp invoice 1 with shelf 1\n    Rule: needs you to be at shelf 1",
     ):
         assert often(turn, blocks=f"{blind}\n\n[Past Experience]\n  {learned}") == "visit shelf 1"

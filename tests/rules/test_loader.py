@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from shutil import copy, copytree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -12,12 +13,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.rules import Manual
 from rpms.rules.loader import BY_ID, load_tier, overlay, read_manual
 from rpms.rules.manual import RULES_FOLDER, TIERS
 from rpms.rules.schema import UniversalTier
 from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.categories import CATEGORIES
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
 
@@ -52,12 +55,11 @@ def test_a_missing_tier_is_named(tmp_path: Path) -> None:
         read_manual(tmp_path)
 
 
-def own_world(folder: Path, universal: str = "") -> Path:
-    """A folder with ALFWorld's Tiers 2 and 3, and perhaps a Tier 1 of its own."""
-    folder.mkdir()
-    for tier in ("domain", "environment"):
-        text = (RULES_FOLDER / "alfworld" / f"{tier}.yaml").read_text("utf-8")
-        (folder / f"{tier}.yaml").write_text(text, encoding="utf-8")
+def own_world(world: Path, universal: str = "") -> Path:
+    """The rules of a world like ALFWorld, perhaps with a Tier 1 of its own."""
+    folder = world / "rules"
+    copytree(get_environment("alfworld").rules, folder)
+    copy(get_environment("alfworld").rules.parent / CATEGORIES, world)
     if universal:
         (folder / "universal.yaml").write_text(universal, encoding="utf-8")
     return folder
@@ -89,7 +91,7 @@ def content(manual: Manual) -> list[Any]:
 
 @cache
 def shipped(world: str, tier: str) -> dict[str, Any]:
-    folder = RULES_FOLDER if tier == "universal" else RULES_FOLDER / world
+    folder = RULES_FOLDER if tier == "universal" else get_environment(world).rules
     data: dict[str, Any] = yaml.safe_load((folder / f"{tier}.yaml").read_text("utf-8"))
     return data
 

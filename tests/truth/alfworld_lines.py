@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from rpms.envs.manuals import load_manual
-from rpms.rules import match_action
+from rpms.rules import can_work, match_action
 from rpms.rules.predicates import Predicate, StaticFacts, evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief, kind_of
 from tests.truth.playing import Moment
@@ -126,18 +126,53 @@ def goal(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return is_so(match[2] in (None, spec["type"]), "another type")
 
 
-@kind("goal", r"Current sub-goal: (\w+) - (.+)")
+TOOLS = {
+    "heat_object": ("hot", "microwave"), "cool_object": ("cool", "fridge"),
+    "clean_object": ("clean", "sinkbasin"),
+}  # fmt: skip
+
+
+@kind(
+    "goal",
+    r"Current sub-goal: (\w+): ([^(,]+)(?:, (?:at|in/on) ([^(,]+)|, at any place that takes it)?"
+    r"(?: \(you are (?:at (.+)|(there)|.+)\))?",
+)
 def sub_goal(moment: Moment, match: re.Match[str]) -> Iterator[str]:
-    truth, step, names = truth_of(moment), match[1], listed(match[2])
-    if step == "take_object":
+    """The next end of this goal's procedure, where it happens, and where the agent is."""
+    truth, goal, spot = truth_of(moment), moment.state["goal"], here(moment)
+    step, thing, place = match[1], match[2].strip(), (match[3] or "").strip()
+    if step != "free_hand":
+        procedure = MANUAL.domain.procedures[goal["type"]]
+        yield from is_so(step in procedure, f"no step of {goal['type']}")
+    if match[4]:
+        yield from is_so(match[4] in spot, f"truly at {spot}")
+    if match[5]:
+        yield from is_so(place in spot, f"truly at {spot}")
+    if place:
+        yield from is_so(place in truth["places"], f"no {place} here")
+    if step in ("find_object", "find_lamp"):
+        wanted = goal["destination"] if step == "find_lamp" else goal["object"]
+        yield from is_so(thing == wanted, f"the goal names {wanted}")
+    elif step == "free_hand":
+        yield from is_so([thing.removeprefix("put down ")] == truth["holding"], "not held")
+    elif step in ("take_object", "use_lamp"):
+        yield from is_so(inside(moment, thing, place), f"{thing} is not at {place}")
+    else:
+        yield from is_so([thing] == truth["holding"], f"truly holding {truth['holding']}")
+        state, tool = TOOLS.get(step, ("", goal["destination"]))
+        yield from is_so(kind_of(place) == tool, f"it takes a {tool}")
+        reached = state and state in truth["flags"].get(thing, "").split(", ")
+        yield from is_so(not reached, f"{thing} is {state} already")
+
+
+@kind("goal", r"Current sub-goal: (\w+) - (.+)")
+def sub_goal_of_the_paper(moment: Moment, match: re.Match[str]) -> Iterator[str]:
+    """The listing of the paper names the end alone."""
+    step, names = match[1], listed(match[2])
+    if step in ("take_object", "use_lamp"):
         yield from is_so(inside(moment, *names), f"{names} are not together")
-    elif step in ("heat_object", "cool_object", "clean_object", "place_object", "free_hand"):
-        yield from is_so(names[:1] == truth["holding"], f"truly holding {truth['holding']}")
-    elif step == "use_lamp":
-        yield from is_so(inside(moment, *names), f"{names} are not together")
-    wanted = {"heat_object": "hot", "cool_object": "cool", "clean_object": "clean"}.get(step)
-    if wanted and wanted in truth["flags"].get(names[0], "").split(", "):
-        yield f"{names[0]} is {wanted} already"
+    elif names:
+        yield from is_so(names[:1] == truth_of(moment)["holding"], "it is not held")
 
 
 # Rules.
@@ -260,7 +295,7 @@ def recorded_rule(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 
 @kind(
     "memory",
-    r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(true of \d+% of its uses\))?",
+    r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(worked in \d+ of \d+ tries\))?",
 )
 def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     """What memory noticed must be so by the game's rules, or follow from them."""
@@ -272,7 +307,7 @@ def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 def found(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth = truth_of(moment)
     for sort, held, looked, names in re.findall(
-        r"(\w+) \((\d+) of (\d+) searched held one; here: ([^)]+)\)", match[2]
+        r"(\w+) \((\d+) of (\d+) searched held one; here: ([^)]+?)(?: and \d+ more)?\)", match[2]
     ):
         yield from is_so(int(held) <= int(looked), "more finds than searches")
         for place in listed(names):
@@ -289,6 +324,12 @@ def unexplained(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 @kind("memory", r"WARNING \[(.+?)\]: check first that (.+); that is not known yet")
 def warning(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return is_so(match[1] in {rule.id for rule in moment.manual.actions}, "no such rule")
+
+
+@kind("memory", r"WARNING \[(.+?)\]: by the rules '(.+)' can work now")
+def allowed(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    truth = truth_of(moment, *listed(match[2]))
+    return is_so(can_work(moment.manual, match[2], truth) is not False, "it cannot")
 
 
 # The guard's offers: reasons that say how things are.

@@ -139,7 +139,7 @@ def play(
                 state |= goal_retrieval(state, Runtime())
                 if context.scf != "off":
                     state |= scf(state)
-                if context.rules and context.arbitration != "none":
+                if context.rules and (context.arbitration != "none" or context.arbitration_extras):
                     state |= arbitration(state)
                 state |= memory_selection(state)
             now, blocks = decision_point(state), knowledge_blocks(knowledge_of(state))

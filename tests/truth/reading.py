@@ -65,6 +65,7 @@ REJECTED = re.compile(
     r"'(?P<action>.+)' was rejected(?P<times> twice| \d+ times)?: (?P<reason>.+)\."
 )
 NEEDED = re.compile(r"it needs (?P<need>.+?)(?:, and (?P<fact>.+?))?(?=; it needs |$)")
+OTHER_KIND = re.compile(r"an? (\w+) in place of (.+)")
 UNKNOWN_NEED = re.compile(r"it needs (.+), and whether that is so is not known")
 
 
@@ -131,6 +132,10 @@ def learned_faults(
         for part in words.split("; ") if words else []:
             if part.removesuffix(" still") in taught_words:
                 continue
+            if other := OTHER_KIND.fullmatch(part):
+                if Predicate(True, "kind", (other[2], other[1])) not in taught:
+                    yield f"'{part}' is not so by the rules of the game"
+                continue
             meant = said(part.removesuffix(" still"), [*names.values()], manual, as_need)
             if not any(p in taught or p.name in follows for p in meant):
                 yield f"'{part}' is not so by the rules of the game"
@@ -175,7 +180,8 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
     against = (r"AVOID[^:]*: (.+)", r"Danger: .*, '(.+)' was wrong",
                r"In a similar task '(.+)' was rejected")  # fmt: skip
     avoided = {action for pattern in against for action in re.findall(pattern, memory)}
-    yield from (f"for and against '{action}'" for action in sorted(advised & avoided))
+    if moment.context.rules and moment.context.arbitration_extras:
+        yield from (f"for and against '{action}'" for action in sorted(advised & avoided))
     if moment.context.rules and moment.context.arbitration == "hard+soft":
         demanded = {choice["action"] for choice in applicable_actions(moment.now)}
         if moment.context.memory_form == "grounded":
@@ -186,7 +192,7 @@ def one_voice_faults(moment: Moment) -> Iterator[str]:
             if action not in printed:
                 yield f"a warning about '{action}' on an entry that prints {sorted(printed)}"
         steps = recall["advice"]["printed"]
-        if recall["entry"]["type"] == "success":
+        if recall["entry"]["type"] == "success" and moment.context.memory_form == "grounded":
             yield from (f"'{a}' twice in a row" for a, b in pairwise(steps) if a == b)
         told = recall["advice"]["needs"] or recall["advice"]["then"]
         if recall["entry"]["type"] == "schema" and not told:

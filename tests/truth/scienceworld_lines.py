@@ -431,7 +431,12 @@ def goal(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return is_so(match[1] == moment.state["goal"]["sentence"], "another goal")
 
 
-@kind("goal", r"\[Current Objective\] (.+?)((?:; [^;]+)*)")
+@kind("goal", r"Target: (.+)")
+def target(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return is_so(match[1] == moment.state["goal"]["object"], "another target")
+
+
+@kind("situation", r"\[Current Objective\] (.+?)((?:; [^;]+)*)")
 def objective(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     truth, order, sentence = truth_of(moment), match[1], moment.state["goal"]["sentence"]
     for room in ROOMS:
@@ -625,7 +630,7 @@ def danger(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 
 @kind(
     "memory",
-    r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(true of \d+% of its uses\))?",
+    r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?(?: \(worked in \d+ of \d+ tries\))?",
 )
 def learned(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     """What memory noticed must be so by the game's rules, or follow from them."""
@@ -650,6 +655,11 @@ def unexplained(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 
 @kind("memory", r"WARNING \[(.+?)\]: check first that (.+); that is not known yet")
 def warning(moment: Moment, match: re.Match[str]) -> Iterable[str]:
+    return is_so(match[1] in {rule.id for rule in moment.manual.actions}, "no such rule")
+
+
+@kind("memory", r"WARNING \[(.+?)\]: by the rules '(.+)' can work now")
+def allowed(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     return is_so(match[1] in {rule.id for rule in moment.manual.actions}, "no such rule")
 
 

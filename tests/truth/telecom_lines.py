@@ -138,7 +138,7 @@ def truly_done(moment: Moment, step: str) -> bool:
     return {*wanted} - {"identified", "of the ticket"} <= known
 
 
-@kind("goal", r"Current sub-goal: (\w+) - (.+)")
+@kind("situation", r"\[Current Sub-Goal\] (\w+) - (.+)")
 def sub_goal(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     steps = MANUAL.domain.procedures[moment.state["goal"]["type"]]
     yield from is_so(match[2] == beliefs.read_table("steps")[match[1]], "another step's words")
@@ -281,7 +281,7 @@ def snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
 
 @kind("memory", r"OK: \w+: (.+)")
 def recorded_snippet(moment: Moment, match: re.Match[str]) -> Iterator[str]:
-    """In the names of another ticket: held to what it would switch."""
+    """As it was recorded, whole and in the names of another ticket."""
     yield from step_faults(moment, match[1].split(" -> "), names_here=False)
 
 
@@ -301,7 +301,7 @@ def step_faults(moment: Moment, steps: list[str], names_here: bool = True) -> It
             hopeless = parse_predicate("hopeless")
             known = evaluate(hopeless, moment.state["belief"], MANUAL.facts, {})
             yield from is_so(known is True, "nobody has seen that it is beyond support")
-        if step in steps[:number] or not (switch := switched(matched[0])):
+        if not names_here or step in steps[:number] or not (switch := switched(matched[0])):
             continue
         wrong = evaluate(switch, truth, MANUAL.facts, {}) is False
         known = any(f in seen for family in MANUAL.facts.alternatives
@@ -316,7 +316,7 @@ def switched(rule: ActionRule) -> Predicate | None:
 
 
 @kind("memory", r"Learned: (.+?)(?: needs (.+?))?(?:; afterwards (.+?))?"
-                r"(?: \(true of \d+% of its uses\))?")  # fmt: skip
+                r"(?: \(worked in \d+ of \d+ tries\))?")  # fmt: skip
 def learned(moment: Moment, match: re.Match[str]) -> Iterator[str]:
     yield from learned_faults(match[1], match[2], match[3])
 

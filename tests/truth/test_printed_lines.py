@@ -38,6 +38,7 @@ ARMS: dict[str, RunContext] = {
     "C recorded": RunContext.for_condition("C").with_(memory_form="recorded"),
     "D": RunContext.for_condition("D"),
     "D recorded": RunContext.for_condition("D").with_(memory_form="recorded"),
+    "D extras": RunContext.for_condition("D").with_(arbitration_extras=True),
     "D short history": RunContext.for_condition("D").with_(history=3),
     "E": RunContext.for_condition("E"),
 }
@@ -110,8 +111,7 @@ def test_telecom_prints_no_false_line() -> None:
         for task in tickets()
         for context in ARMS.values()
         for player in PLAYERS
-        # Rules fill the usual token_budget: memory has one of its own, as the page on telecom says.
-        for faults in telecom_faults(task, context.with_(memory_token_budget=400), player)
+        for faults in telecom_faults(task, context, player)
     ]
     assert len(steps) > 2000
     assert [fault for faults in steps for fault in faults] == []
@@ -258,8 +258,7 @@ def test_a_belief_that_forgets_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def telecom_faults_of(condition: str, player: str) -> list[str]:
-    context = ARMS[condition].with_(memory_token_budget=400)
-    return [fault for task in tickets() for found in telecom_faults(task, context, player)
+    return [fault for task in tickets() for found in telecom_faults(task, ARMS[condition], player)
             for fault in found]  # fmt: skip
 
 

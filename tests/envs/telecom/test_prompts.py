@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import convert_to_openai_messages
 
-from rpms.envs.telecom import adapter
 from rpms.envs.telecom import belief as beliefs
 from rpms.graph import build_graph, run_episode
 from rpms.guard.repair import find_repair
@@ -19,7 +18,6 @@ from rpms.nodes.state import EpisodeState
 from rpms.rules import already_done, check_action, explain_rejection
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
-from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from tests.envs.telecom.conftest import (
     BILLS,
@@ -208,14 +206,17 @@ def test_without_rules_nothing_reads_the_policy(monkeypatch: pytest.MonkeyPatch)
     usual = {condition: prompts_of(task, condition) for condition in "ASC"}
     assert not any("sub-goal" in text for text in chain(*usual.values()))
     assert all("Goal: resolve the ticket" in text for text in [*usual["S"], *usual["C"]])
-    assert "Current sub-goal: identify_customer - look" in prompts_of(task, "D")[0]
+    assert "[Current Sub-Goal] identify_customer - look" in prompts_of(task, "D")[0]
 
-    def read(folder: Path) -> Any:
-        raise AssertionError(f"with rules off nobody reads {folder}")
+    def read(state: EpisodeState) -> Any:
+        raise AssertionError("with rules off no stage asks the manual")
 
-    monkeypatch.setattr(adapter, "read_manual", read)
-    with pytest.raises(AssertionError, match="nobody reads"):
-        WORLD.sub_goal(WORLD.parse_goal(task["goal"]), empty_belief(), [])
+    for stage in ("rule_assembly", "arbitration", "scf", "llm_call", "prompt_build"):
+        module = importlib.import_module(f"rpms.nodes.{stage}")
+        if hasattr(module, "manual_of"):
+            monkeypatch.setattr(module, "manual_of", read)
+    with pytest.raises(AssertionError, match="no stage asks"):
+        prompts_of(task, "D")
     assert {condition: prompts_of(task, condition) for condition in "ASC"} == usual
 
 
