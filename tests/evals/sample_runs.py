@@ -19,6 +19,7 @@ from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, Watch, local_pool
 from rpms.evals.running.workers import Pool
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.recall import new_advice
 
 TYPES = (
     "look_at_obj_in_light", "pick_and_place_simple", "pick_clean_then_place_in_recep",
@@ -200,9 +201,10 @@ def recalls(condition: str) -> list[dict[str, Any]]:
               "corrective_rule": "open it first"}  # fmt: skip
     outcomes = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
              ("arbitration", "forbidden by the manual", "", "D-HEAT-001")]  # fmt: skip
+    advice = new_advice(["go to fridge 1"])
     return [
-        {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "dropped_by": by,
-         "reason": why, "warning": warning, "rule": rule}
+        {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "count": 1,
+         "advice": advice, "dropped_by": by, "reason": why, "warning": warning, "rule": rule}
         for i, (by, why, warning, rule) in enumerate(outcomes)
     ]  # fmt: skip
 

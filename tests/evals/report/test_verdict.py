@@ -42,10 +42,10 @@ def test_significant_differences_and_others(tmp_path: Path) -> None:
         "40 tasks.",
         "C vs S (memory on top of the state): no significant difference, +7.5 points, "
         "3:0 discordant games, p = 0.250 (0.500 after Holm's correction for 6 comparisons), "
-        "40 tasks.",
+        "40 tasks, memory changed 100.0% of the prompts of C.",
         "D vs B (memory on top of rules): significantly better, +32.5 points, "
         "14:1 discordant games, p = 0.0010 (0.0049 after Holm's correction for 6 comparisons), "
-        "40 tasks.",
+        "40 tasks, memory changed 100.0% of the prompts of D.",
         "D vs C (rules on top of memory): significantly better, +52.5 points, "
         "22:1 discordant games, p < 0.0001 (< 0.0001 after Holm's correction for 6 comparisons), "
         "40 tasks.",
