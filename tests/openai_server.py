@@ -51,6 +51,7 @@ class OpenAIServer:
         self.url = ""
         self.models: list[dict[str, Any]] | None = None
         """What it lists under /models; None for a server that has no such list."""
+        self.connections: list[socket.socket] = []
         self.listings = 0
         self.listing = threading.Event()
         """Cleared, requests for the list wait until it is set."""
@@ -77,14 +78,14 @@ class OpenAIServer:
 
 @contextmanager
 def serving(port: int = 0) -> Iterator[OpenAIServer]:
-    state, connections = OpenAIServer(), list[socket.socket]()
+    state = OpenAIServer()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def setup(self) -> None:
             super().setup()
-            connections.append(self.connection)
+            state.connections.append(self.connection)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -148,7 +149,7 @@ def serving(port: int = 0) -> Iterator[OpenAIServer]:
         server.shutdown()
         server.server_close()
         thread.join()
-        for connection in connections:  # a client would go on talking to a server that is gone
+        for connection in state.connections:  # a client would talk to a server that is gone
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 

@@ -85,6 +85,18 @@ def test_the_command_lines_are_understood() -> None:
         command.parse_args(context, list(words))
 
 
+def test_no_page_sends_anyone_to_a_paid_model_without_a_budget() -> None:
+    """One's own server has its address in the command."""
+    seen = 0
+    for page, words in commands():
+        model = words[words.index("--model") + 1] if "--model" in words else ""
+        paid = model.startswith(("openai:", "anthropic:", "MODEL"))
+        if words[0] in ("eval", "learn") and paid and not any("127.0.0.1" in w for w in words):
+            assert {"--budget-usd", "--budget-tokens"} & {*words}, (page, words)
+            seen += 1
+    assert seen > 5
+
+
 def test_the_options_in_the_text_exist() -> None:
     """Calls in running text may leave out arguments."""
     program, seen = typer.main.get_command(app), 0

@@ -10,11 +10,14 @@ from rpms.commands.generation import YesOption
 from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
 from rpms.commands.options import (
     AGAIN,
+    BudgetTokensOption,
+    BudgetUsdOption,
     ConcurrencyOption,
     EnvOption,
     JsonOption,
     PlanOption,
     SplitOption,
+    SpreadOption,
     WorkersOption,
     limit_option,
     option,
@@ -64,15 +67,7 @@ def evaluate(
         ),
     ] = None,
     limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
-    spread: Annotated[
-        bool,
-        option(
-            RUN,
-            "With --limit, take a sample of the whole split, stratified over task types, instead "
-            "of its first tasks.",
-            "--spread",
-        ),
-    ] = False,
+    spread: SpreadOption = False,
     tasks: Annotated[
         str,
         option(RUN, "Run only the tasks with these ids, separated by commas or listed in @FILE."),
@@ -122,14 +117,8 @@ def evaluate(
     ] = True,
     *,
     settings: RunContext,
-    budget_usd: Annotated[
-        float,
-        option(EXECUTION, "Stop when the folder has cost this many dollars; 0 never stops.", min=0),
-    ] = 0.0,
-    budget_tokens: Annotated[
-        int,
-        option(EXECUTION, "Stop when the folder has cost this many tokens; 0 never stops.", min=0),
-    ] = 0,
+    budget_usd: BudgetUsdOption = 0.0,
+    budget_tokens: BudgetTokensOption = 0,
     as_json: JsonOption = False,
     command_line: typer.Context,
 ) -> None:

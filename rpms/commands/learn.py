@@ -9,10 +9,13 @@ import typer
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
+    BudgetTokensOption,
+    BudgetUsdOption,
     ConcurrencyOption,
     EnvOption,
     PlanOption,
     SplitOption,
+    SpreadOption,
     WorkersOption,
     limit_option,
     option,
@@ -41,6 +44,7 @@ def learn(
     limit: Annotated[
         int, limit_option("Run this many tasks in each round; 0 means the whole split.")
     ] = 0,
+    spread: SpreadOption = False,
     method: Annotated[
         str,
         option(MEMORY, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
@@ -73,9 +77,12 @@ def learn(
     yes: YesOption = False,
     *,
     settings: RunContext,
+    budget_usd: BudgetUsdOption = 0.0,
+    budget_tokens: BudgetTokensOption = 0,
     command_line: typer.Context,
 ) -> None:
     """Learn a memory from episodes, by default under condition B rules, and write a snapshot."""
+    from rpms.evals.running.costs import Budget
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.learn import learn as learn_all
     from rpms.evals.running.plan_file import plan_context, plan_tasks
@@ -85,6 +92,8 @@ def learn(
     world = plan_tasks(plan, chosen, {"env": env} if "env" in names else {}).env
     learn_all(
         out, env=world or env, split=split, context=context, method=method, rounds=rounds,
-        limit=limit, from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        without_manual=without_manual, execution=ExecutionOptions(workers, concurrency),
+        limit=limit, spread=spread, from_runs=from_runs, runs=runs, condition=condition,
+        allow=allow, without_manual=without_manual, execution=ExecutionOptions(
+            workers, concurrency, budget=Budget(budget_usd, budget_tokens)
+        ),
     )  # fmt: skip

@@ -100,6 +100,31 @@ ConcurrencyOption = Annotated[
         max=MOST_IN_FLIGHT,
     ),
 ]
+SpreadOption = Annotated[
+    bool,
+    option(
+        RUN,
+        "With --limit, take a sample of the whole split, stratified over task types, instead of "
+        "its first tasks.",
+        "--spread",
+    ),
+]
+BudgetUsdOption = Annotated[
+    float,
+    option(
+        EXECUTION,
+        "Stop when the folder of runs has cost this many dollars; 0 never stops.",
+        min=0,
+    ),
+]
+BudgetTokensOption = Annotated[
+    int,
+    option(
+        EXECUTION,
+        "Stop when the folder of runs has cost this many tokens; 0 never stops.",
+        min=0,
+    ),
+]
 
 
 def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:

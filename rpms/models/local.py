@@ -174,7 +174,7 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
     import httpx
     from pydantic import SecretStr
 
-    from rpms.models.openai_chat import PlainChatOpenAI
+    from rpms.models.openai_chat import LoopwiseClient, PlainChatOpenAI
 
     return PlainChatOpenAI(
         model=requested.file,
@@ -182,7 +182,7 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         api_key=SecretStr(address.key),
         # trust_env=False: a proxy for the internet must not serve an address on this machine.
         http_client=httpx.Client(trust_env=False),
-        http_async_client=httpx.AsyncClient(trust_env=False),
+        http_async_client=LoopwiseClient(trust_env=False),
         # prompt_build reads the context limit from the profile.
         profile={"max_input_tokens": context},
         **options,

@@ -11,12 +11,15 @@ import.
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Self
 
+from httpx2 import create_ssl_context
 from langchain_core.language_models import LanguageModelInput
 from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
-from openai import BaseModel
+from openai import BaseModel, DefaultAsyncHttpxClient
+from pydantic import model_validator
 
 from rpms.models.replies import token_counts
 
@@ -25,8 +28,40 @@ class GarbledReply(ConnectionError):
     """The server's answer is not a chat reply; the call is worth a retry."""
 
 
+class LoopwiseClient(DefaultAsyncHttpxClient):
+    """An HTTP client with connections of their own for each event loop.
+
+    A connection works only on the loop that opened it. A model is open for the whole process, which
+    may run a second loop (``asyncio.run`` again) or several at once (in threads).
+    """
+
+    def __init__(self, **options: Any) -> None:
+        # Certificates are read once, for all loops: that takes a tenth of a second.
+        self._options = {"verify": create_ssl_context(), **options}
+        self._clients: dict[asyncio.AbstractEventLoop, DefaultAsyncHttpxClient] = {}
+        super().__init__(**self._options)
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            for old in [*self._clients]:
+                if old.is_closed():
+                    self._clients.pop(old, None)
+            self._clients[loop] = DefaultAsyncHttpxClient(**self._options)
+        return await self._clients[loop].send(request, **options)
+
+
 class PlainChatOpenAI(ChatOpenAI):
-    """``ChatOpenAI`` that sends messages without validating them."""
+    """``ChatOpenAI`` that sends messages without validating them, on any event loop."""
+
+    @model_validator(mode="after")
+    def _replace_shared_client(self) -> Self:
+        """LangChain has one client per address, for all models and all event loops."""
+        if not isinstance(self.http_async_client, LoopwiseClient):
+            client = LoopwiseClient(proxy=self.openai_proxy)
+            self.root_async_client = self.root_async_client.copy(http_client=client)
+            self.async_client = self.root_async_client.chat.completions
+        return self
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any

@@ -49,8 +49,8 @@ def is_transient(error: Exception) -> bool:
         return status in TRANSIENT_STATUS or status >= 500
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, RuntimeError) and str(error) == "Event loop is closed":
-        # A client keeps its connections between episodes. After a second asyncio.run() they belong
-        # to a closed loop; the next attempt opens a new one.
+        # LangChain's clients of other providers keep their connections between episodes. After a
+        # second asyncio.run() they belong to a closed loop; the next attempt opens a new one.
         return True
     kinds = TimeoutError | ConnectionError | JSONDecodeError | UnicodeDecodeError
     return isinstance(error, kinds) or bool(names & TRANSIENT_NAMES)

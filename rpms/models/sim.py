@@ -56,7 +56,7 @@ _SMALL = re.compile(
     "into|of|at|by|for|from|with|under|near|around|above|below|is|are|be|will|which|when|than|"
     "your|you|task|find|get|bring|place|located|using|not|no|also", re.I,
 )  # fmt: skip
-# "heat_object: mug 1, at microwave 1 (you are at desk 2)"; the paper has "heat_object - mug 1".
+# "do_it: thing 1, at place 1 (you are at place 2)"; the paper has "do_it - thing 1".
 _SUB_GOAL = re.compile(r"^(\w+?)_\w+(?:: | - )(.+?)(?:, at ([^(]+?))?(?: \(you are .*\))?$")
 _VETO = re.compile(r"(?:'.+'|The reply) was not carried out[^:]*: (.+?) Choose another")
 Turn = tuple[str, str]  # action, observation

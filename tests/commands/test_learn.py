@@ -229,3 +229,52 @@ def test_the_named_model_writes_the_texts(
     done = rpms("learn", "--method", "trajectories", "--out", out, *runs, *server, *model)
     assert done.code == 0 and read_header(out).written_by == ""
     assert len(openai_server.requests) == asked, "no text was to be written"
+
+
+CALL = 107  # tokens of one call
+PLAYED = ("--limit", "2", "--max-steps", "3", "--workers", "0", "--concurrency", "1")
+
+
+@pytest.mark.engine
+def test_one_budget_holds_over_all_rounds(
+    tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
+) -> None:
+    """Six calls a round: nine stop the second one."""
+    openai_server.plays(Answer(usage=(100, 7)))
+    out = tmp_path / "m.jsonl"
+    words = ("learn", "--rounds", "2", *PLAYED, "--model", "openai:m", "--base-url",
+             openai_server.url, "--out", out)  # fmt: skip
+    for _ in range(2):
+        done = rpms(*words, "--budget-tokens", 9 * CALL)
+        assert done.code == 2 and "stopped: budget of 963 tokens spent (963 " in done.err
+        assert len(openai_server.requests) == 9 and not out.exists()
+    assert len(played(out)) == 2
+    assert rpms(*words, "--budget-tokens", 99 * CALL).code == 0
+    assert len(played(out, 2)) == 2 and out.exists()
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("method", ["expel", "reasoningbank", "langmem"])
+def test_the_texts_that_a_model_writes_are_within_the_budget(
+    method: str, tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
+) -> None:
+    openai_server.plays(Answer(usage=(100, 7)))
+    out = tmp_path / "m.jsonl"
+    words = ("learn", "--method", method, "--from-runs", f"{learned}.runs", "--model", "openai:m",
+             "--base-url", openai_server.url, "--out", out)  # fmt: skip
+    done = rpms(*words, "--budget-usd", "1")
+    assert done.code == 2 and "--budget-usd needs a price" in done.err
+    assert not openai_server.requests
+    done = rpms(*words, "--budget-tokens", CALL + 1)
+    assert done.code == 2 and "stopped: budget of 108 tokens spent" in done.err
+    assert len(openai_server.requests) == 2 and not out.exists()
+
+
+@pytest.mark.engine
+def test_a_sample_can_be_learned_from(tmp_path: Path, rpms: Rpms) -> None:
+    world, out = get_environment("alfworld"), tmp_path / "m.jsonl"
+    few = ("--limit", "6", "--spread", "--max-steps", "1", "--workers", "0")
+    assert rpms("learn", *few, "--out", out).code == 0
+    goals = {task["id"]: task["goal"] for task in world.tasks(world.learning_split)}
+    kinds = {world.parse_goal(goals[line["task"]])["type"] for line in played(out)}
+    assert kinds == {*world.goal_types()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import sys
@@ -77,6 +78,42 @@ def test_the_same_settings_share_a_client() -> None:
     model = open_model("openai:m", base_url="http://127.0.0.1:1/v1")
     assert open_model("openai:m", base_url="http://127.0.0.1:1/v1") is model
     assert open_model("openai:m", 0.5, base_url="http://127.0.0.1:1/v1") is not model
+
+
+async def ask_thrice(url: str, rounds: int = 1) -> None:
+    model = open_model("openai:m", base_url=url)
+    for _ in range(rounds):
+        await asyncio.gather(*(model.ainvoke("hello") for _ in range(3)))
+
+
+def test_a_model_answers_on_one_event_loop_after_another(openai_server: OpenAIServer) -> None:
+    """A second ``asyncio.run``, without the retry that would hide a call that was lost."""
+    for _ in range(3):
+        asyncio.run(ask_thrice(openai_server.url))
+    assert len(openai_server.requests) == 9
+
+
+def test_a_model_answers_on_several_event_loops_in_turn(openai_server: OpenAIServer) -> None:
+    """As with a loop in each of two threads: both are open."""
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        for loop in (first, second, first, second):
+            loop.run(ask_thrice(openai_server.url))
+    assert len(openai_server.requests) == 12
+
+
+def test_an_event_loop_keeps_its_connections(openai_server: OpenAIServer) -> None:
+    asyncio.run(ask_thrice(openai_server.url, 5))
+    assert len(openai_server.connections) == 3
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_PROXY", "HTTP_PROXY"])
+def test_calls_go_through_the_proxy_that_is_set(
+    variable: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, openai_server.url.removesuffix("/v1"))
+    model = open_model("openai:m", base_url="http://host.invalid/v1")
+    assert model.invoke("hello").text == "Action: look"
+    assert asyncio.run(model.ainvoke("hello")).text == "Action: look"
 
 
 OWN = """

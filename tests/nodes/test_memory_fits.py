@@ -39,7 +39,7 @@ ENV, MANUAL = get_environment("alfworld"), load_manual("alfworld")
 GAMES = 24
 GOLDEN = Path(__file__).parent / "golden"
 DETOURS = 0.35
-NAME = re.compile(r"\b((?!of |confidence |worked in )[a-z]+ \d+)\b(?! of \d)")
+NAME = re.compile(r"\b((?!of |confidence |worked in )[a-z]+ \d+)\b(?! of \d| more)")
 
 
 def sentences(manual: Manual = MANUAL) -> Iterator[str]:

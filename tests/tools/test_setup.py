@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from rpms.envs import get_environment
@@ -26,9 +27,11 @@ FILES = (*PINS.values(), BRIDGES, "requirements-textworld.txt")
 MACHINES = [
     {"extra": "", "platform_machine": machine, "python_version": version,
      "python_full_version": f"{version}.0"}
-    for version in ("3.11", "3.12", "3.13")
+    for version in ("3.11", "3.12", "3.13", "3.14")
     for machine in ("x86_64", "aarch64")
 ]  # fmt: skip
+
+OLDEST = "3.11.2"  # Debian 12's
 
 # Makes the folder of an environment, and notes what pip and RPMS are asked for.
 PYTHON = """#!/bin/sh
@@ -214,6 +217,19 @@ def test_the_pins_are_complete(kinds: tuple[str, ...]) -> None:
         assert requirement.specifier.contains(version, prereleases=True), (
             f"{package}: {requirement}"
         )
+
+
+def test_the_pins_admit_the_oldest_python() -> None:
+    pinned = versions(*PINS.values(), BRIDGES)
+    wants = {
+        f"{package}=={version}": SpecifierSet(
+            importlib.metadata.metadata(package).get("Requires-Python") or ""
+        )
+        for package, version in pinned.items()
+        if importlib.metadata.version(package) == version
+    }
+    assert len(wants) == len(pinned), "install the pins: make setup-dev"
+    assert [pin for pin, python in wants.items() if not python.contains(OLDEST)] == []
 
 
 def test_every_runtime_pin_is_there_for_a_reason() -> None:

@@ -11,6 +11,7 @@ from rpms.envs.manuals import load_manual
 from rpms.rules.ablate import names_in
 from rpms.rules.loader import rule_files
 from rpms.rules.manual import RULES_FOLDER
+from rpms.vocabulary.categories import CATEGORIES
 
 
 def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
@@ -18,7 +19,8 @@ def rules_hash(env: str, rules_dir: str = "", without: str = "") -> str:
 
     The manual is loaded, so that a mistake in ``rules_dir`` is reported before a run begins.
     """
-    files = sorted(get_environment(env).rules.glob("*.yaml"))
+    folder = get_environment(env).rules
+    files = [folder.parent / CATEGORIES, *sorted(folder.glob("*.yaml"))]
     shipped = digest([RULES_FOLDER / "universal.yaml", *files])
     if not (rules_dir or without):
         return shipped

@@ -45,6 +45,9 @@ class Total(NamedTuple):
     tokens: int = 0
     usd: float = 0.0
 
+    def plus(self, other: Total) -> Total:
+        return Total(self.tokens + other.tokens, self.usd + other.usd)
+
 
 @dataclass(frozen=True)
 class Budget:

@@ -7,25 +7,35 @@ same prompts at every state can show no difference, whatever a model makes of th
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from functools import partial
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import get_environment
-from rpms.evals.running.expert import STAGES
+from rpms.evals.running.expert import llm_call
 from rpms.evals.running.plan import choose_tasks
 from rpms.graph.build import build_graph, next_stage
-from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
+from rpms.nodes.state import (
+    EpisodeInput,
+    EpisodeState,
+    apply_update,
+    decision_point,
+    settings_of,
+)
+from rpms.rules import can_work
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Message
 
 ERRORS = 0.3
-"""The share of steps on which the player errs."""
+"""The share of steps on which the player errs: one half cannot work, the other half leads away."""
+TRIES = 200
 
 
 @dataclass
@@ -86,11 +96,11 @@ def played_states(
     max_steps: int = 0,
     seed: int = 0,
 ) -> Iterator[EpisodeState]:
-    """Yield the state before each decision of the expert, which errs on a share of its steps."""
+    """Yield the state before each decision of an expert that errs on a share of its steps."""
     world = get_environment(env)
     split = split or world.learning_split
-    erring = context.with_(temperature=errors, seed=seed, guard="off", max_steps=max_steps)
-    app = build_graph(STAGES, context=erring)
+    erring = context.with_(temperature=errors / 2, seed=seed, guard="off", max_steps=max_steps)
+    app = build_graph({"llm_call": partial(_stray, errors / 2)}, context=erring)
     for task in choose_tasks(env, split, limit, spread=True):
         state: dict[str, Any] = {"task": task["id"], "split": split}
         start = EpisodeInput(env=env, split=split, task=task["id"])
@@ -101,8 +111,24 @@ def played_states(
                     yield cast(EpisodeState, deepcopy(state))
 
 
-def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
-    """Build the prompt of an arm at a state that another arm may have reached."""
+def _stray(share: float, state: EpisodeState) -> EpisodeState:
+    """The expert's decision, or on a share of the steps some other action that can work."""
+    update, point = llm_call(state), decision_point(state)
+    rng = random.Random(f"{settings_of(state).seed}|{state['task_id']}|{state['steps']}")
+    if rng.random() >= share:
+        return update
+    belief = point.belief
+    names = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+    for _ in range(TRIES if names else 0):
+        rule = rng.choice([rule for rule in point.manual.actions if not rule.verified])
+        action = rule.syntax.format(**{name: rng.choice(names) for name in rule.parameters})
+        if rule.effects and can_work(point.manual, action, belief):
+            return EpisodeState(**{**update, "action": action, "reply": f"Action: {action}"})
+    return update
+
+
+def under_arm(state: EpisodeState, context: RunContext) -> EpisodeState:
+    """Run an arm's stages up to its prompt, at a state that another arm may have reached."""
     empty: dict[str, list[Any]] = {tier: [] for tier in state["rules"]}
     view = {**state, "settings": context.plain, "rules": empty, "recalls": [], "truncated": {}}
     stage, runtime = "belief_update", Runtime(context=context)
@@ -110,7 +136,12 @@ def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
         run = getattr(stages, stage)
         update = run(view, runtime) if stage == "goal_retrieval" else run(view)
         apply_update(view, update)
-    return cast(Sequence[Message], view["prompt"])
+    return cast(EpisodeState, view)
+
+
+def prompt_of(state: EpisodeState, context: RunContext) -> Sequence[Message]:
+    """The prompt of an arm at a state that another arm may have reached."""
+    return cast(Sequence[Message], under_arm(state, context)["prompt"])
 
 
 def changed_lines(first: Sequence[Message], second: Sequence[Message]) -> list[str]:

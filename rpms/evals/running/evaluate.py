@@ -16,7 +16,7 @@ from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.running.arms import Arm, Variant, as_variant, load_stages
-from rpms.evals.running.costs import NO_LIMIT, Budget
+from rpms.evals.running.costs import NO_COST, NO_LIMIT, Budget, Total
 from rpms.evals.running.learning_splits import default_split
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import USUAL, condition_contexts, default_pairs, read_plan
@@ -147,9 +147,12 @@ def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
 
 def play_plan(
     plan: RunPlan, out: str, execution: ExecutionOptions, show: bool = True, strict: bool = True,
-    summary: bool = True,
+    summary: bool = True, elsewhere: Total = NO_COST,
 ) -> None:  # fmt: skip
-    """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C."""
+    """Run the remaining episodes of a plan; raises KeyboardInterrupt on Ctrl-C.
+
+    ``elsewhere`` is what other folders have cost under the same budget.
+    """
     execution = execution.suited_to(plan)
     check_plan(plan)
     at_once, workers = execution.concurrency, execution.workers
@@ -158,7 +161,7 @@ def play_plan(
     capacity = capacity_of(plan.env, workers, at_once)
     run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
-        workers=workers, concurrency=at_once, ray=execution.ray,
+        elsewhere=elsewhere, workers=workers, concurrency=at_once, ray=execution.ray,
     )  # fmt: skip
     try:
         with _watched(run, out, show, strict, summary) as watch:

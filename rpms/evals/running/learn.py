@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from langchain_core.messages.ai import UsageMetadata
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.records.conditions import find_label
 from rpms.evals.records.run_folder import MANIFEST, Run, read_records, read_run
+from rpms.evals.running.costs import NO_COST, Meter, Tokens, Total, cost_of, spent_before
 from rpms.evals.running.evaluate import DEFAULT_EXECUTION, ExecutionOptions, play_plan
 from rpms.evals.running.learning_splits import is_learning_split, learning_splits
 from rpms.evals.running.plan import make_plan
@@ -36,6 +39,7 @@ from rpms.memory_store.methods import (
 from rpms.memory_store.methods.registry import takes_manual
 from rpms.memory_store.snapshot import OUR_METHOD
 from rpms.models.chat import reply_cache, warn_of_doubts
+from rpms.models.prices import rates_for
 from rpms.models.response_cache import default_file
 from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext, condition_name
@@ -43,6 +47,8 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_folder, refuse_special
 from rpms.vocabulary.output import print_wrapped, quantity
 from rpms.vocabulary.turn import EpisodeRecord
+
+T = TypeVar("T")
 
 # Greedy decoding repeats itself, so later rounds sample to get new experience.
 LATER_TEMPERATURE = 0.7
@@ -207,6 +213,7 @@ def learn(
     method: str = OUR_METHOD,
     rounds: int = 1,
     limit: int = 0,
+    spread: bool = False,
     from_runs: str | PathLike[str] = "",
     runs: str | PathLike[str] = "",
     condition: str = "",
@@ -225,12 +232,14 @@ def learn(
         method: the memory method.
         rounds: the number of rounds over the tasks.
         limit: the number of tasks; 0 for all.
+        spread: with ``limit``, a sample of the whole split, stratified over its task types.
         from_runs: learn from the runs in this folder instead of running episodes.
         runs: the folder of the runs; by default beside ``out``.
         condition: the condition to run, or to take from runs; by default Rules-only.
         allow: the reason to learn from other conditions or test splits.
         without_manual: extract memories without consulting the rule manual.
-        execution: worker processes, concurrency and budget.
+        execution: worker processes, concurrency, and the budget of all rounds and of the texts that
+            a model writes.
         show: print progress.
     """
     if not fspath(out):
@@ -244,9 +253,11 @@ def learn(
         if without_manual
         else load_manual(env, base.rules_dir, base.without_rules)
     )
+    budget = execution.budget
+    budget.check(base.model, base.base_url)
     if from_runs:
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
-        _write([target], memory_method, env, base, experience, manual, show)
+        _write([target], memory_method, env, base, experience, manual, Meter(budget), show)
         if failed := _print_failed(experience):
             episodes = f"{quantity(failed, 'episode')} that ended in an error"
             print_wrapped(f"rpms: left out: {episodes}", file=sys.stderr)
@@ -258,25 +269,53 @@ def learn(
     label = condition_name(condition or RULES_ONLY)
     check_usual(env, split, round_context(base, 1, label).plain, allow)
     # Every round has its own run folder, so that finished episodes are not run again.
-    folders: list[Path] = []
-    for number in range(1, rounds + 1):
+    root = Path(runs or f"{fspath(out)}.runs")
+    folders = [root / f"round{number}" for number in range(1, rounds + 1)]
+    for number, folder in enumerate(folders, start=1):
         contexts = {label: round_context(base, number, label)}
-        plan = make_plan(env, split, contexts, limit, cache=str(default_file()))
-        folders.append(Path(runs or f"{fspath(out)}.runs") / f"round{number}")
-        play_plan(plan, str(folders[-1]), execution, show=show, strict=False)
-        experience = gather([read_run(folder) for folder in folders], allowed=allow)
+        plan = make_plan(env, split, contexts, limit, spread=spread, cache=str(default_file()))
+        others = _cost_of(other for other in folders if other != folder)
+        play_plan(plan, str(folder), execution, show=show, strict=False, elsewhere=others)
+        experience = gather([read_run(each) for each in folders[:number]], allowed=allow)
         # The default method writes a snapshot after each of several rounds; other methods learn
         # once, at the end.
         each = rounds > 1 and memory_method.name == OUR_METHOD
         targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
         targets += [target] if number == rounds else []
-        _write(targets, memory_method, env, base, experience, manual, show)
+        meter = Meter(budget, _cost_of(folders))
+        _write(targets, memory_method, env, base, experience, manual, meter, show)
     if failed := _print_failed(experience):
         raise RpmsError(
             f"{quantity(failed, 'episode')} ended in an error; the memory is learned from the "
             "others. Run the same command again to repeat them"
         )
     return read_header(target)
+
+
+def _cost_of(folders: Iterable[Path]) -> Total:
+    """What the runs in those of the folders that have one have cost."""
+    cost = NO_COST
+    for run in (read_run(folder) for folder in folders if (folder / MANIFEST).exists()):
+        cost = cost.plus(spent_before(run.episodes.values(), run.manifest.sessions))
+    return cost
+
+
+class MeteredWriter(Writer):
+    """A writer that keeps to a budget."""
+
+    def __init__(self, env: str, context: RunContext, method: str, cache: str, meter: Meter):
+        super().__init__(env, context, method, cache)
+        self._meter, self._rates = meter, rates_for(context.model, context.base_url)
+
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        self._meter.stop_if_spent()
+        return await super().run(call)
+
+    def count(self, usage: UsageMetadata | None) -> None:
+        before = Tokens.of(self.spent)
+        super().count(usage)
+        spent = Tokens.of(self.spent).plus(before, -1)
+        self._meter.add(spent, cost_of(spent, self._rates))
 
 
 def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
@@ -292,11 +331,11 @@ def _check_writer(method: MemoryMethod, env: str, base: RunContext) -> None:
 
 def _write(
     targets: Sequence[Path], method: MemoryMethod, env: str, base: RunContext,
-    experience: Experience, manual: Manual, show: bool,
+    experience: Experience, manual: Manual, meter: Meter, show: bool,
 ) -> None:  # fmt: skip
     if not targets:
         return
-    learned, writer = asyncio.run(_learn(method, env, base, experience, manual))
+    learned, writer = asyncio.run(_learn(method, env, base, experience, manual, meter))
     credit = _credit(method, writer)
     sources = [f"{source}{credit}" for source in experience.sources]
     origin = Origin(sources, experience.agents, experience.rounds, writer)
@@ -323,13 +362,15 @@ def _credit(method: MemoryMethod, writer: str) -> str:
 
 
 async def _learn(
-    method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual
-) -> tuple[Learned, str]:
+    method: MemoryMethod, env: str, base: RunContext, experience: Experience, manual: Manual,
+    meter: Meter,
+) -> tuple[Learned, str]:  # fmt: skip
     """The learned memory, and the model that wrote it; empty for none."""
     rules = {"manual": manual} if takes_manual(method.learn) else {}
     if not can_write(base.model):
         return await method.learn(experience.records, None, **rules), ""
-    writer = Writer(env, base, method.name, reply_cache(base, str(default_file())))
+    cache = reply_cache(base, str(default_file()))
+    writer = MeteredWriter(env, base, method.name, cache, meter)
     await asyncio.to_thread(warn_of_doubts, [writer.chat])
     learned = await method.learn(experience.records, writer, **rules)
     return learned, base.model if writer.replies else ""

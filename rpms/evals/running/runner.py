@@ -15,7 +15,15 @@ from rpms.envs import Task, get_environment
 from rpms.evals.records.protocol_card import types_missing
 from rpms.evals.records.run_folder import RunWriter
 from rpms.evals.records.schema import Episode, EpisodeLine, JobKey, Manifest, Session, Spending
-from rpms.evals.running.costs import NO_LIMIT, Budget, Meter, Tokens, spent_before
+from rpms.evals.running.costs import (
+    NO_COST,
+    NO_LIMIT,
+    Budget,
+    Meter,
+    Tokens,
+    Total,
+    spent_before,
+)
 from rpms.evals.running.episode import EpisodeRecorder, EpisodeResult, never_played
 from rpms.evals.running.manifest import (
     arm_label,
@@ -158,9 +166,12 @@ class RunSession:
 
     def __init__(
         self, plan: RunPlan, folder: Path, *, keep_failed: bool = False, budget: Budget = NO_LIMIT,
-        **informative: Any,
+        elsewhere: Total = NO_COST, **informative: Any,
     ) -> None:  # fmt: skip
-        """Open the folder; an error if it has results of an arm with other settings."""
+        """Open the folder; an error if it has results of an arm with other settings.
+
+        ``elsewhere`` is what other folders have cost under the same budget.
+        """
         self.plan = plan
         for context in plan.conditions.values():
             budget.check(context.model, context.base_url)
@@ -173,7 +184,7 @@ class RunSession:
             self._writer.close()
             raise
         self.jobs, settled = remaining(plan, finished, keep_failed)
-        self.meter = Meter(budget, before)
+        self.meter = Meter(budget, before.plus(elsewhere))
         tallies = {label: ConditionTally() for label in plan.conditions}
         self.types_missing = types_missing(self._manifest)
         self.progress = RunProgress(total=len(plan.jobs()), tallies=tallies)

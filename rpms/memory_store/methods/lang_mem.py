@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+from langchain_core.callbacks import get_usage_metadata_callback
 from pydantic import BaseModel, Field
 
 from rpms.memory_store import Note
@@ -108,7 +109,10 @@ async def _extracted(record: EpisodeRecord, writer: Writer) -> list[str]:
     manager = create_memory_manager(
         writer.chat, schemas=[EpisodicMemory], instructions=INSTRUCTIONS.format(outcome=outcome)
     )
-    memories = await writer.run(lambda: manager.ainvoke({"messages": messages}))
+    with get_usage_metadata_callback() as spent:
+        memories = await writer.run(lambda: manager.ainvoke({"messages": messages}))
+    for usage in spent.usage_metadata.values():
+        writer.count(usage)
     found = [memory.content for memory in memories if isinstance(memory.content, EpisodicMemory)]
     return [tidy("\n".join(memory.model_dump().values())) for memory in found]
 

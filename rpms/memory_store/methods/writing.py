@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from jinja2 import Environment as Jinja
 from jinja2 import FileSystemLoader, StrictUndefined
+from langchain_core.messages.ai import UsageMetadata
 
 from rpms.models.chat import call_s, open_chat
 from rpms.models.opening import LABELS
@@ -61,11 +62,15 @@ class Writer:
         message = await self.run(lambda: self.chat.ainvoke(prompt))
         reply = normalize_reply(message, self._tokens)
         if not reply.response_metadata.get(REPLAYED):
-            usage: Any = reply.usage_metadata or {}
-            self.spent["model_calls"] += 1
-            self.spent["prompt_tokens"] += usage.get("input_tokens", 0)
-            self.spent["output_tokens"] += usage.get("output_tokens", 0)
+            self.count(reply.usage_metadata)
         return reply.text
+
+    def count(self, usage: UsageMetadata | None) -> None:
+        """Add the tokens of a call."""
+        self.spent["model_calls"] += 1
+        if usage:
+            self.spent["prompt_tokens"] += usage["input_tokens"]
+            self.spent["output_tokens"] += usage["output_tokens"]
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
         """Run a call of ``chat``, such as a library's chain on it; errors are retried."""

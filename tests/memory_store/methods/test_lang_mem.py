@@ -69,7 +69,8 @@ def calls(*episodes: dict[str, str]) -> Answer:
     message = {"role": "assistant", "content": None, "tool_calls": tools}
     choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "writer",
-            "choices": [choice]}  # fmt: skip
+            "choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 7,
+                                           "total_tokens": 107}}  # fmt: skip
     return Answer(raw=json.dumps(body).encode())
 
 
@@ -82,6 +83,7 @@ async def test_with_a_model_langmem_extracts_the_memories(
     openai_server.plays(calls(episode, {**episode, "result": "Do so again."}), "Nothing to say.")
     ask = writer(openai_server, "langmem")
     learned = await LANGMEM.learn([RECORDS[0], record(success=False)], ask)
+    assert ask.spent["prompt_tokens"] == 200, "of the calls that the library makes"
     first, second = openai_server.requests
     assert first["tools"][0]["function"]["name"] == "EpisodicMemory"
     assert "heat mug 1 with microwave 1" in json.dumps(first["messages"])

@@ -330,9 +330,10 @@ def square_of(run: Run) -> list[str]:
 
 
 def square_tables(run: Run) -> Iterator[Table]:
-    """Rules x memory; of joined runs one table for each run."""
-    if not run.origins:
-        yield from filter(None, [square_table(run)])
+    """Rules x memory; of joined runs with equal labels one table for each run."""
+    if table := square_table(run):
+        yield table
+        return
     for place, (name, part) in enumerate(named_parts(run) if run.origins else (), start=1):
         if table := square_table(part):
             yield replace(table, id=f"square-{place}", title=f"{table.title}: {name}")
