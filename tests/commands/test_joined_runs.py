@@ -97,7 +97,7 @@ def test_an_arm_of_two_runs_is_called_after_its_run_and_compared(
     if "conditions" in changes:
         changes["conditions"] = other(tmp_path, **changes["conditions"])
     wins = {**WINS, "B": [True] * 6}
-    pairs = {"compare": [("A", "B")]}
+    pairs = {"compare": [("A", "B"), ("A", "no such arm")]}
     if "conditions" in changes:
         changes["conditions"] |= contexts("B")
     second = write_run(tmp_path / "second", wins, logs=False, **changes, **pairs)

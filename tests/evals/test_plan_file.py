@@ -13,7 +13,6 @@ from rpms.evals.running.plan_file import (
     Chosen,
     choose_arms,
     condition_contexts,
-    default_pairs,
     plan_arms,
     plan_context,
     read_plan,
@@ -52,19 +51,10 @@ def test_the_ablation_is_the_default_and_a_label_stays_as_written() -> None:
     assert list(typed) == ["mine", "D x"] and {a.settings().k for a in typed.values()} == {1}
 
 
-@pytest.mark.parametrize(("typed", "pairs"), [
-    ({"conditions": "A,S,B"}, [("A", "S"), ("S", "B")]),
-    ({"conditions": "A,D"}, [("A", "D")]),
-    ({"conditions": "S,B", "arms": ["mine:k=1"]}, [("S", "B"), ("S", "mine")]),
-    ({"conditions": "B,D", "compare": ["D:B"]}, [("D", "B")]),
-    ({"conditions": "D"}, []),
-    ({"conditions": "A,B,D", "plan": "paper"}, [("A", "B"), ("A", "D"), ("B", "D")]),
-    ({"plan": "paper", "compare": ["D:C"]}, [("D", "C")]),
-])  # fmt: skip
-def test_typed_arms_keep_the_pairs_of_the_plan_that_they_have(
-    typed: dict[str, Any], pairs: list[tuple[str, str]]
-) -> None:
-    assert choose(**typed).compare == pairs
+def test_typed_pairs_replace_those_of_the_plan() -> None:
+    assert choose(conditions="B,D", compare=["D:B"]).compare == [("D", "B")]
+    assert choose("paper", compare=["D: C"]).compare == [("D", "C")]
+    assert choose("paper", conditions="A,B").compare == read_plan("paper").compare
     with pytest.raises(RpmsError, match="--compare 'D:mime': no arm 'mime'"):
         choose(conditions="D", compare=["D:mime"])
 
@@ -197,7 +187,7 @@ def test_a_plan_of_a_file(tmp_path: Path) -> None:
     # Arms that are typed replace those of the file, and keep its tasks and settings.
     selection, arms, pairs = choose(str(file), conditions="D+verify", arms=["x:scf=off"])
     assert selection.limit == 3 and list(arms) == ["D+verify", "x"]
-    assert {arm.settings().k for arm in arms.values()} == {2} and pairs == [("D+verify", "x")]
+    assert {arm.settings().k for arm in arms.values()} == {2} and pairs == [("ours", "mine")]
 
 
 def test_a_plan_extends_another(tmp_path: Path) -> None:
@@ -303,10 +293,6 @@ def test_the_tables_of_the_paper_have_its_arms_and_pairs() -> None:
     ):
         free = {"arbitration", "scf"}
         assert all(context.plain[name] == fixed[name] for name in {*fixed} - free)
-
-
-def test_an_arm_in_no_usual_pair_is_compared_with_the_first() -> None:
-    assert default_pairs(["a", "b", "c"], [("b", "a"), ("b", "x")]) == [("b", "a"), ("a", "c")]
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,7 @@ def _pairs(arms: Mapping[str, SourceArm]) -> list[tuple[str, str]]:
         (labels[folder, first], labels[folder, second])
         for folder, run in runs.items()
         for first, second in run.manifest.compare
+        if {first, second} <= {*run.conditions}
     ]
     return [(first, second) for first, second in same if first != second] + planned
 

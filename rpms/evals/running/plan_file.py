@@ -59,8 +59,8 @@ class Plan(Strict, BaseModel):
         tasks: the tasks.
         settings: the settings of all arms; a typed option may not contradict them.
         arms: conditions and settings by label; by default those of the ablation.
-        compare: the pairs of arms that the report tests, the one to compare with first; by default
-            every arm with the first one.
+        compare: the pairs of arms that the report tests, the one to compare with first; an arm in
+            no pair is compared with the first one.
     """
 
     about: str = ""
@@ -156,7 +156,7 @@ def refuse_contradiction(plan: str, fixed: Mapping[str, Any], typed: Mapping[str
 
 
 def choose_arms(
-    typed: Mapping[str, Any],
+    typed_tasks: Mapping[str, Any],
     base: RunContext,
     conditions: str = "",
     arms: Sequence[str] = (),
@@ -166,26 +166,16 @@ def choose_arms(
 ) -> Chosen:
     """The tasks, arms and pairs of a command line; typed arms and pairs replace those of the plan.
 
-    Typed arms keep the pairs of the plan whose arms are both there.
+    The report passes over a pair of the plan whose arms are not both there.
     """
     name = plan or USUAL
     chosen, context = plan_context(name, base, typed_settings)
     if conditions or arms:
         variants = plan_arms(_typed_arms(conditions, arms), context)
-        pairs = default_pairs(variants, chosen.compare)
     else:
-        variants, pairs = plan_arms(chosen.arms, context, plan), chosen.compare
-    if compare:
-        pairs = [_typed_pair(pair, variants) for pair in compare]
-    return Chosen(plan_tasks(name, chosen, typed), variants, pairs or default_pairs(variants))
-
-
-def default_pairs(labels: Iterable[str], usual: Pairs | None = None) -> Pairs:
-    """The usual pairs whose arms are both there; an arm in none is compared with the first arm."""
-    first, *rest = labels
-    pairs = [pair for pair in usual or [] if {*pair} <= {first, *rest}]
-    compared = {label for pair in pairs for label in pair}
-    return pairs + [(first, label) for label in rest if label not in compared]
+        variants = plan_arms(chosen.arms, context, plan)
+    pairs = [_typed_pair(pair, variants) for pair in compare] or chosen.compare
+    return Chosen(plan_tasks(name, chosen, typed_tasks), variants, pairs)
 
 
 def _typed_pair(text: str, labels: Collection[str]) -> tuple[str, str]:

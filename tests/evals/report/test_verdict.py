@@ -110,7 +110,11 @@ def test_arms_that_won_the_same_tasks_have_no_discordant_games(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("labels", "compare", "pairs"),
     [
+        (["B", "D", "D scf=off"], [("B", "D"), ("D", "D scf=off")],
+         [("B", "D"), ("D", "D scf=off")]),
+        # An arm in no pair is compared with the first one.
         (["B", "D", "D scf=off"], [("D", "D scf=off")], [("D", "D scf=off")]),
+        (["B", "C", "D", "S"], [("D", "C")], [("D", "C"), ("B", "S")]),
         # Arms that this part of a run does not have are left out.
         (["B", "D"], [("A", "B"), ("B", "D")], [("B", "D")]),
         (["A", "B", "D"], [], [("A", "B"), ("A", "D")]),

@@ -25,17 +25,20 @@ class Comparison(NamedTuple):
 def comparisons(run: Run) -> list[Comparison]:
     """The pairs that the verdict tests: those of the plan, or all arms with those asked for.
 
-    A run without pairs compares every arm with the first one.
+    An arm in no pair of the plan is compared with the first arm.
     """
     arms, against = run.conditions, run.against
-    pairs = [pair for pair in run.manifest.compare if {*pair} <= {*arms}]
-    if against or not pairs:
+    if against:
         pairs = [
             (first, second)
-            for number, first in enumerate(against or arms[:1])
+            for number, first in enumerate(against)
             for second in arms
-            if second not in (against or arms)[: number + 1]
+            if second not in against[: number + 1]
         ]
+    else:
+        pairs = [pair for pair in run.manifest.compare if {*pair} <= {*arms}]
+        compared = {arm for pair in pairs for arm in pair}
+        pairs += [(arms[0], arm) for arm in arms[1:] if arm not in compared]
     return [Comparison(first, second, _part(run, first, second)) for first, second in pairs]
 
 
