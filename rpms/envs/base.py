@@ -391,8 +391,8 @@ class Environment(ABC):
 
         The next action is never named: choosing it is the model's.
         """
-        about = sub_goal.get("about", Target())
-        thing, place = about.get("object") or sub_goal["target"], about.get("place")
+        target = sub_goal.get("about", Target())
+        thing, place = target.get("object") or sub_goal["target"], target.get("place")
         if not place:
             return f"{sub_goal['name']}: {sub_goal['target']}"
         return f"{sub_goal['name']}: {thing}, at {place} ({self.seen_from(place, belief)})"

@@ -161,10 +161,10 @@ class Arbiter(NamedTuple):
             or self.env.solved(goal, after) is not False
         ):
             return None
-        now, then = self.point.sub_goal, self.env.sub_goal(goal, after, [])
-        if then["name"] != now["name"] or then["progress"] > now["progress"]:
+        step, reached = self.point.sub_goal, self.env.sub_goal(goal, after, [])
+        if reached["name"] != step["name"] or reached["progress"] > step["progress"]:
             return None
-        reason = f"'{last}' leaves the sub-goal {now['name']} where it is"
+        reason = f"'{last}' leaves the sub-goal {step['name']} where it is"
         return Conflict("cannot reach the goal", _cited(manual, rule), reason)
 
     def kind_conflicts(self, actions: Iterable[str]) -> Iterator[Conflict]:

@@ -89,8 +89,8 @@ def _is_said(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> b
     def words(text: str) -> str:
         return statement(parse_predicate(text), {}, manual.facts) if is_predicate(text) else text
 
-    known = {words(text) for text in taught}
-    new = [text for text in noticed if words(text) not in known]
+    said = {words(text) for text in taught}
+    new = [text for text in noticed if words(text) not in said]
     return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
 
 

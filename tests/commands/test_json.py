@@ -29,6 +29,7 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "eval": (("--out", "OUT", "--conditions", "A", "--limit", "1", "--workers", "0", *WORLD),
              "tables"),
     "report": (("RUN",), "tables"),
+    "diff-arms": (("D", "C", "--limit", "1", "--steps", "2", *WORLD), "share"),
     "worlds": ((), "name"),
     "tasks": (("--limit", "2", *WORLD), "goal"),
     "plans": ((), "arms"),

@@ -110,7 +110,7 @@ def test_the_outcome_of_every_memory_is_printed_on_request(rpms: Rpms, tmp_path:
     }
     memory = refusals(tmp_path / "memory.jsonl", 9, *outcomes)
     done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "4",
-                "--memory", memory)  # fmt: skip
+                "--memory-form", "recorded", "--memory", memory)  # fmt: skip
     assert done.code == 0
     shown = " ".join(done.out.split())
     for (_, action), outcome in outcomes.items():

@@ -35,7 +35,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--arbitration maybe": "choose from none, soft, hard, hard+soft",
         "--guard maybe": "",
         "--guard shortlist": "--guard shortlist is called 'offer' now",
-        "--max-retries -1": "", "--token-budget -1": "", "--examples 3": "",
+        "--max-retries -1": "", "--memory-tokens -1": "", "--examples 3": "",
         "--context-tokens 9": "--context-tokens is gone: set history to show fewer turns",
         "--no-fall-back": "--no-fall-back is gone: guard verify always falls back",
         "--reasks 1": "--reasks is called --max-retries now",

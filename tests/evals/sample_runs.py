@@ -19,7 +19,7 @@ from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, Watch, local_pool
 from rpms.evals.running.workers import Pool
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import new_advice
+from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 
 TYPES = (
     "look_at_obj_in_light", "pick_and_place_simple", "pick_clean_then_place_in_recep",
@@ -192,21 +192,20 @@ def rules(condition: str, number: int) -> dict[str, Any]:
             "situation": situation}  # fmt: skip
 
 
-def recalls(condition: str) -> list[dict[str, Any]]:
+def recalls(condition: str) -> list[Recall]:
     if condition[0] in "ASB":
         return []
-    entry = {"id": "m1", "type": "success", "actions": ["go to fridge 1", "take mug 1 from it"],
-             "goal_signature": "pick:mug:shelf"}  # fmt: skip
-    lesson = {"id": "m2", "type": "failure", "failed_action": "put mug 1 in/on microwave 1",
+    path, put = ["go to fridge 1", "take mug 1 from it"], "put mug 1 in/on microwave 1"
+    entry = {"id": "m1", "type": "success", "actions": path, "goal_signature": "pick:mug:shelf"}
+    lesson = {"id": "m2", "type": "failure", "failed_action": put,
               "corrective_rule": "open it first"}  # fmt: skip
-    outcomes = [("", "", "it may be closed", "E-ACT-005"), ("scf", "the hand is full", "", ""),
-             ("arbitration", "forbidden by the manual", "", "D-HEAT-001")]  # fmt: skip
-    advice = new_advice(["go to fridge 1"])
-    return [
-        {"entry": entry if i != 1 else lesson, "score": 0.9 - i / 10, "count": 1,
-         "advice": advice, "dropped_by": by, "reason": why, "warning": warning, "rule": rule}
-        for i, (by, why, warning, rule) in enumerate(outcomes)
-    ]  # fmt: skip
+    steps, step = new_advice(path), new_advice([put])
+    marked: Recall = {**new_recall(entry, 0.9, 1, steps), "conflict": "in doubt",
+              "warning": "it may be closed", "rule": "E-ACT-005"}  # fmt: skip
+    unfit = drop(new_recall(lesson, 0.8, 1, step), "scf", "the hand is full")
+    wrong: Recall = {**new_recall(entry, 0.7, 1, steps), "conflict": "forbidden"}
+    removed = drop(wrong, "arbitration", "forbidden by the manual", "D-HEAT-001")
+    return [marked, unfit, removed]
 
 
 def short_plan(conditions: str = "A", limit: int = 2, **settings: Any) -> RunPlan:

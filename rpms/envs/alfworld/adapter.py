@@ -185,14 +185,14 @@ class Alfworld(Environment):
 
     def describe_sub_goal(self, sub_goal: SubGoal, belief: Belief) -> str:
         """The end and the place; what is in the way may be put down at any place that takes it."""
-        about = sub_goal.get("about", Target())
+        target = sub_goal.get("about", Target())
         match sub_goal["name"]:
             case "free_hand":
-                here = self.seen_from("", belief)
-                return f"free_hand: {sub_goal['target']}, at any place that takes it ({here})"
+                where = self.seen_from("", belief)
+                return f"free_hand: {sub_goal['target']}, at any place that takes it ({where})"
             case "place_object":
-                where = self.seen_from(about["place"], belief)
-                return f"place_object: {about['object']}, in/on {about['place']} ({where})"
+                where = self.seen_from(target["place"], belief)
+                return f"place_object: {target['object']}, in/on {target['place']} ({where})"
         return super().describe_sub_goal(sub_goal, belief)
 
     def type_label(self, goal_type: str) -> str:

@@ -38,7 +38,7 @@ def changed_prompts(steps: Sequence[Step], settings: Mapping[str, Any]) -> dict[
     select = find_method(context.memory_method).select
     counts = Counter[str]()
     for step in steps:
-        recalls = cast(list[Recall], step.get("recalls", []))
+        recalls = [cast(Recall, each) for each in step.get("recalls", []) if "conflict" in each]
         counts[MEMORY] += bool(surviving(recalls))
         for mechanism in MECHANISMS:
             counts[mechanism] += _changed(recalls, mechanism, select, context)

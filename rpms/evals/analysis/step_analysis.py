@@ -82,7 +82,7 @@ class Analysis:
         warned: memories that were shown with a warning.
         conflicts: candidates that arbitration dropped, by kind of conflict.
         changed: steps at which a mechanism changed the memories in the prompt, by mechanism.
-        steps: steps in the log.
+        logged_steps: steps in the log.
         proposals: actions that the guard judged.
         verdicts: the guard's verdicts, counted.
         vetoes: vetoes, by rule.
@@ -109,7 +109,7 @@ class Analysis:
     warned: int
     conflicts: Mapping[str, int]
     changed: Mapping[str, int]
-    steps: int
+    logged_steps: int
     proposals: int
     verdicts: Mapping[str, int]
     vetoes: Mapping[str, int]
@@ -181,7 +181,7 @@ def analyse(
         warned=sum(bool(r["warning"]) for r in recalls if not r["dropped_by"]),
         conflicts=conflicts(recalls),
         changed=changed_prompts(steps, settings),
-        steps=len(steps),
+        logged_steps=len(steps),
         proposals=len(decisions),
         verdicts={verdict: verdicts[verdict] for verdict in GUARDED},
         vetoes=dict(sorted(vetoes.items())),

@@ -247,8 +247,8 @@ def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Reca
                 held, looked = counts[sort]
                 more = len(candidates) - len(listed)
                 names = ", ".join(listed) + (f" and {more} more" if more else "")
-                here = f"; here: {names}" if moment.form == "grounded" else ""
-                places.append(f"{sort} ({held} of {looked} searched held one{here})")
+                hint = f"; here: {names}" if moment.form == "grounded" else ""
+                places.append(f"{sort} ({held} of {looked} searched held one{hint})")
                 total += len(listed)
         if places:
             entry = {"id": f"found_{kind}", "type": "found", "object": kind}

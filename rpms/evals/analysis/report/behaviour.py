@@ -167,7 +167,7 @@ def mechanism_table(run: Run) -> Table | None:
 
 
 def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Iterator[Sequence[Cell]]:
-    steps = sum(each.steps for each in counts)
+    steps = sum(each.logged_steps for each in counts)
     kinds = {kind: sum(each.conflicts.get(kind, 0) for each in counts) for kind in CONFLICT_KINDS}
     outcomes: dict[str, int] = {
         outcome: sum(each.dropped[outcome] for each in counts) for outcome in RECALL_OUTCOMES
@@ -213,7 +213,7 @@ def activity(run: Run, first: str, second: str) -> list[str]:
 def changed_share(run: Run, arm: str, mechanism: str) -> float | None:
     """The share of an arm's steps whose prompt a mechanism changed; None without logs."""
     counts = analyses(run, run.judged(arm)).values()
-    steps = sum(each.steps for each in counts)
+    steps = sum(each.logged_steps for each in counts)
     return sum(each.changed.get(mechanism, 0) for each in counts) / steps if steps else None
 
 
