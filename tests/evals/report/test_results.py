@@ -19,7 +19,7 @@ from rpms.envs import get_environment
 from rpms.evals.analysis.arm_differences import code_differences
 from rpms.evals.analysis.measures import mean_interval, wilson
 from rpms.evals.analysis.report import build_report, read_report
-from rpms.evals.analysis.report.behaviour import step_table
+from rpms.evals.analysis.report.behaviour import error_table
 from rpms.evals.analysis.report.page import render_page
 from rpms.evals.analysis.report.plots import conditions_plot
 from rpms.evals.analysis.report.results import (
@@ -377,7 +377,7 @@ def resumed(tmp_path: Path) -> Run:
 
 def test_whatever_is_made_of_a_resumed_run_names_both_commits(resumed: Run) -> None:
     report = build_report(resumed)
-    assert len({table.id for table in report.tables}) == 12
+    assert len({table.id for table in report.tables}) == 13
     for table in report.tables:
         assert BOTH in table.source and BOTH in table.as_markdown(), table.id
         assert LABEL in table.source and "generated_unseen" in table.source
@@ -499,6 +499,6 @@ def test_names_of_tasks_that_tell_goal_types_apart_have_a_table(tmp_path: Path) 
     table = task_table(run := read_run(folder))
     assert table and [row[0].text for row in table.rows] == ["hand over", "mms issue", "all"]
     assert [row[1].text[:5] for row in table.rows] == ["100.0", "50.0%", "66.7%"]
-    table = step_table(run)
+    table = error_table(run)
     assert table.columns[-1] == "against a rule" and table.rows[0][-1].text.startswith("1.00")
     assert task_table(read_run(write_run(tmp_path / "homes", {"A": [True]}, logs=False))) is None

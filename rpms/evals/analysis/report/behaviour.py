@@ -105,12 +105,25 @@ def cause_table(run: Run) -> Table | None:
 
 
 def step_table(run: Run) -> Table:
-    rows = [[label(condition_title(name)), *_step_cells(run, name)] for name in run.conditions]
-    columns = ["condition", "steps, all", "steps, won", "steps, lost", "rejected actions (P1)"]
-    columns += ["repeated rejections", "format errors", "belief errors (P2)", "checked steps"]
-    columns += ["against a rule"]
+    """The paper's table of efficiency."""
+    rows = []
+    for name in run.conditions:
+        judged = run.judged(name)
+        won, lost = ([e for e in judged if e.success is success] for success in (True, False))
+        means = [(side, task_mean(side, lambda e: e.steps)) for side in (judged, won, lost)]
+        cells = (linked(number(m.value, ".1f", m.interval), side) for side, m in means)
+        rows.append([label(condition_title(name)), *cells])
+    columns = ["condition", "steps, all", "steps, won", "steps, lost"]
+    notes = ["Means per episode. Intervals resample tasks, each with all its episodes."]
+    return Table("steps", "Steps per episode", source_of(run), columns, rows, notes=notes)
+
+
+def error_table(run: Run) -> Table:
+    rows = [[label(condition_title(name)), *_error_cells(run, name)] for name in run.conditions]
+    columns = ["condition", "rejected actions (P1)", "repeated rejections", "format errors"]
+    columns += ["belief errors (P2)", "checked steps", "against a rule"]
     notes = [
-        "Steps are means per episode. Rejected actions (P1): share of steps whose action the "
+        "Rejected actions (P1): share of steps whose action the "
         "environment rejected or whose reply had no readable action. Repeated rejections: share of "
         "those that repeat the action rejected one step before. Format errors: share of steps "
         "without a readable action. Belief errors (P2): share of checked steps at which the belief "
@@ -118,15 +131,12 @@ def step_table(run: Run) -> Table:
         "their own rule and that the environment accepted. Intervals resample tasks, each with all "
         "its episodes.",
     ]
-    title = "Steps, rejected actions and belief errors"
-    return Table("steps", title, source_of(run), columns, rows, notes=notes)
+    title = "Rejected actions and belief errors"
+    return Table("errors", title, source_of(run), columns, rows, notes=notes)
 
 
-def _step_cells(run: Run, name: str) -> Iterator[Cell]:
+def _error_cells(run: Run, name: str) -> Iterator[Cell]:
     judged = run.judged(name)
-    for side in (judged, [e for e in judged if e.success], [e for e in judged if not e.success]):
-        steps = task_mean(side, lambda e: e.steps)
-        yield linked(number(steps.value, ".1f", steps.interval), side)
     counts = analyses(run, judged)
     logged = [e for e in judged if e.key in counts]
     shares: list[tuple[Callable[[Episode], int], Callable[[Episode], int]]] = [
