@@ -211,18 +211,24 @@ def _steps_followed(actions: Sequence[str], moment: GroundingContext) -> int:
 
 
 def _steps_behind(actions: Sequence[str], moment: GroundingContext) -> int:
-    """Count the steps up to the last one whose lasting result holds.
+    """Count the first steps whose lasting results, taken together, hold now.
 
     A thing in hand, in its place or in its state lasts; where the agent is and which doors are open
-    says nothing about the steps before.
+    says nothing about the steps before. What a later step undoes is not asked for: a thing that is
+    put down is not in hand. A thing may be in its place before the first step, too, so the results
+    of all steps count.
     """
-    for count in range(len(actions), 0, -1):
-        rule, names = match_action(moment.commands, actions[count - 1]) or (None, {})
-        lasting = [o for o in (rule.outcomes if rule else ()) if o.name in LASTING]
-        facts, begun = moment.commands.facts, any(outcome.positive for outcome in lasting)
-        if begun and all(evaluate(o, moment.belief, facts, names) for o in lasting):
-            return count
-    return 0
+    behind, lasting = 0, dict[tuple[str, tuple[str, ...]], Predicate]()
+    for count, action in enumerate(actions, start=1):
+        rule, names = match_action(moment.commands, action) or (None, {})
+        results = [o.bind(names) for o in (rule.outcomes if rule else ()) if o.name in LASTING]
+        lasting |= {(result.name, result.arguments): result for result in results}
+        facts = moment.commands.facts
+        if any(result.positive for result in results) and all(
+            evaluate(result, moment.belief, facts, {}) for result in lasting.values()
+        ):
+            behind = count
+    return behind
 
 
 def _kind_of_role(role: str, goal: GoalSpec) -> str:

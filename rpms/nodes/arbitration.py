@@ -183,14 +183,16 @@ class Arbiter(NamedTuple):
     def goal_conflict(self, action: str, belief: Belief | None = None) -> Conflict | None:
         """Return a conflict if a rule forbids the action for this goal, or only others need it.
 
-        Cooling is no step of heating: Tier 2 lists the steps of each goal type. Rules about the
-        order of steps are only checked when a belief is given.
+        Cooling is no step of heating: Tier 2 lists the steps of each goal type. Looking and waiting
+        change nothing and are foreign to no goal. Rules about the order of steps are only checked
+        when a belief is given.
         """
         goal, manual = self.point.goal, self.point.manual
         if rule := forbidden_by(manual, action, goal, belief):
             return Conflict("forbidden", rule, f"'{action}' is forbidden for this goal")
         matched = match_action(manual, action)
-        if matched and manual.is_foreign(matched[0].name, goal["type"]):
+        harmless = matched and matched[0].repeatable and not matched[0].effects
+        if matched and not harmless and manual.is_foreign(matched[0].name, goal["type"]):
             reason = f"'{action}' is no step of {goal['type']}"
             return Conflict("foreign to this goal", _cited(manual, matched[0]), reason)
         return None

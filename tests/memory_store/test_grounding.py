@@ -200,6 +200,16 @@ def test_executed_steps_are_behind_where_no_result_says_so(
     assert [*remaining_steps(WHOLE[3:], moment(**HELD))] == [1, 2, 3]
 
 
+def test_a_thing_that_began_in_its_place_is_not_done() -> None:
+    """It has to be hot there, so every step of the snippet is still ahead."""
+    now = moment("put a hot cup in countertop", **SEEN)
+    plan = {**PLAN, "lifted": [step for step in HEATED if not step.startswith("open")]}
+    assert advised(plan, now) == [
+        "take cup 2 from countertop 1", "go to microwave 1", "heat cup 2 with microwave 1",
+        "go to countertop 1", "put cup 2 in/on countertop 1",
+    ]  # fmt: skip
+
+
 def test_what_is_all_behind_has_nothing_to_say() -> None:
     there = moment("put a cup in cabinet", location="cabinet 1", last_seen={"cup 2": "cabinet 1"},
                    searched=["cabinet 1"])  # fmt: skip

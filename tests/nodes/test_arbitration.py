@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_commands
+from rpms.envs.manuals import load_commands, load_manual
 from rpms.memory_store import Note
 from rpms.memory_store.grounding import GroundingContext, ground
 from rpms.memory_store.methods.note_method import candidate
-from rpms.nodes.arbitration import arbitration
+from rpms.nodes.arbitration import Arbiter, arbitration
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState
+from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall, new_advice, new_recall, surviving
 from tests.memory_store.methods.samples import request
 from tests.scripted_episode import under
@@ -435,3 +436,13 @@ def test_the_state_filter_judges_notes_that_tell_of_a_state() -> None:
     notes = [Note(id="n", kind="k", text="x", state_signature=text) for text in signatures]
     checked = filtered([candidate(note, request()) for note in notes], belief(holding=["mug 1"]))
     assert [recall["dropped_by"] for recall in checked] == ["", "scf", ""]
+
+
+def test_looking_and_waiting_are_foreign_to_no_goal() -> None:
+    science, manual = get_environment("scienceworld"), load_manual("scienceworld")
+    for family in science.goal_types():
+        goal = GoalSpec(sentence="", type=family, object="water", state=None, count=1,
+                        destination="", signature="")  # fmt: skip
+        point = DecisionPoint(manual, goal, SubGoal(name="", target="", progress=0), empty_belief())
+        arbiter = Arbiter(science, point, "grounded")
+        assert all(arbiter.goal_conflict(act) is None for act in ("wait", "look at water"))
