@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from rpms.commands.main import app
 from rpms.envs import get_environment
 from rpms.evals.analysis.frames import load
+from rpms.evals.running.plan_file import read_plan
 from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
 from tests.command_line import Rpms
 from tests.commands.runs import lines
@@ -278,3 +279,16 @@ def test_a_sample_can_be_learned_from(tmp_path: Path, rpms: Rpms) -> None:
     goals = {task["id"]: task["goal"] for task in world.tasks(world.learning_split)}
     kinds = {world.parse_goal(goals[line["task"]])["type"] for line in played(out)}
     assert kinds == {*world.goal_types()}
+
+
+@pytest.mark.engine
+def test_learning_and_a_single_episode_follow_a_plan(tmp_path: Path, rpms: Rpms) -> None:
+    out = tmp_path / "m.jsonl"
+    words = ("--plan", "paper", "--limit", "1", "--workers", "0", "--out", out)
+    assert rpms("learn", *words).code == 0
+    manifest = json.loads((tmp_path / "m.jsonl.runs" / "round1" / "manifest.json").read_text())
+    fixed = read_plan("paper").settings
+    assert {name: manifest["conditions"]["B"][name] for name in fixed} == fixed
+    done = rpms("run", "--plan", "paper", "--condition", "B", "--prompts")
+    assert done.code == 0 and "9. cool {obj} with {recep}" in done.out
+    assert "10. examine" not in done.out and "] inventory" not in done.out
