@@ -159,10 +159,11 @@ def retrieve(
 
 
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
-    """Drop duplicates: memories that print the same, and snippets that add nothing to another.
+    """Drop duplicates: memories that print the same, and those that add nothing to another.
 
     A snippet adds nothing if it is the beginning of another one, or has the same steps with
-    repetitions or in another order.
+    repetitions or in another order. A lesson adds nothing to one that says the same of the same
+    action, and more.
     """
     speaker: dict[tuple[object, ...], int] = {}
     after = list(recalls)
@@ -193,6 +194,14 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
                 why = f"is {after[short]['entry']['id']} {how}"
                 after[number] = drop(after[number], "duplicate", why)
                 break
+    lessons = [n for n in speaker.values() if after[n]["entry"]["type"] == "failure"]
+    for number in lessons:
+        action, needs = after[number]["advice"]["printed"], {*after[number]["advice"]["needs"]}
+        for other in lessons:
+            advice = after[other]["advice"]
+            if needs and advice["printed"] == action and needs < {*advice["needs"]}:
+                why = f"{after[other]['entry']['id']} says more"
+                after[number] = drop(after[number], "duplicate", why)
     return after
 
 
