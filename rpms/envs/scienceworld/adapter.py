@@ -15,7 +15,7 @@ from typing import Any
 
 from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
-from rpms.envs.scienceworld import goals, tasks, truth
+from rpms.envs.scienceworld import goals, names, tasks, truth
 from rpms.envs.scienceworld.things import TASK
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
@@ -169,6 +169,7 @@ class ScienceWorld(Environment):
     print_state = staticmethod(beliefs.print_state)
     compat = staticmethod(compat)
     requirements = staticmethod(requirements)
+    is_known = staticmethod(names.is_known)
     read_action = staticmethod(read_action)
     tasks = staticmethod(tasks.list_tasks)
     belief_errors = staticmethod(truth.disagreements)
