@@ -26,8 +26,8 @@ from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
 
 # The tree lists the sewer, which nobody can enter, and the parts of a battery.
 NO_ROOMS, ELECTRODES = ("sewer",), ("anode", "cathode")
-HEAD = """# What stands in each room in every variation of the train split: whoever knows ScienceWorld knows
-# that it is there without having seen it. Recorded by tools/record_scienceworld.py.
+HEAD = """# What stands in each room in every variation of the train split: it is known to be there
+# without having been seen. Recorded by tools/record_scienceworld.py.
 """
 TESTS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld"
 
@@ -35,7 +35,8 @@ TESTS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld"
 def main() -> None:
     """Write descriptions.json and furniture.yaml beside the task list, and the solutions."""
     SENTENCES.write_text(dump(sentences()), encoding="utf-8")
-    FURNITURE.write_text(HEAD + yaml.safe_dump(furniture(), default_flow_style=None, width=999), encoding="utf-8")
+    listed = yaml.safe_dump(furniture(), default_flow_style=None, width=999)
+    FURNITURE.write_text(HEAD + listed, encoding="utf-8")
     ends = [(name, v) for name, s in catalogue().items() for v in (s.test[0], s.test[-1])]
     write_solutions(TESTS / "gold.json", ends)
     train = [(name, v) for name, s in catalogue().items() for v in s.split("train_mini")]

@@ -35,12 +35,12 @@ def furniture() -> frozenset[str]:
     return frozenset(chain(rooms, *rooms.values()))
 
 
-def is_known(phrase: str, goal: GoalSpec, belief: Belief) -> bool:
-    """Return whether every name in a phrase of a command is known to stand for something here."""
-    return all(_is_known(part, goal, belief) for part in _parts(phrase))
+def is_known(name: str, goal: GoalSpec, belief: Belief) -> bool:
+    """Return whether all that a command names, with the place of it, is known to be here."""
+    return all(_is_known(part, goal, belief) for part in parts_of(name))
 
 
-def _parts(phrase: str) -> Iterator[str]:
+def parts_of(phrase: str) -> Iterator[str]:
     for part in _WHERE.split(_STAGE.sub("", phrase.lower())):
         yield part.removeprefix("the ").strip()
 
