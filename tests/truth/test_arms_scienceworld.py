@@ -17,7 +17,7 @@ from rpms.envs.base import LiveGame, Task
 from rpms.envs.manuals import load_commands
 from rpms.envs.scienceworld.names import parts_of
 from rpms.envs.scienceworld.things import split_phase
-from rpms.evals.running.diff_arms import played_states, state_under
+from rpms.evals.running.diff_arms import played_states, under_arm
 from rpms.evals.running.plan_file import read_plan
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks
@@ -46,7 +46,7 @@ def states() -> list[EpisodeState]:
 
 def arm(state: EpisodeState, condition: str, **settings: Any) -> tuple[str, Blocks]:
     """The prompt as one text, and its blocks."""
-    view = state_under(state, RunContext.for_condition(condition, **settings))
+    view = under_arm(state, RunContext.for_condition(condition, **settings))
     texts = [f"{message['role']}: {message['content']}" for message in view["prompt"]]
     return "\n\n".join(texts), knowledge_blocks(knowledge_of(view))
 
@@ -101,7 +101,7 @@ def _tree(game: LiveGame, spec: Task) -> Mapping[str, Any]:
 def printed_names(state: EpisodeState, context: RunContext) -> Iterator[str]:
     """The names in the commands of the memories that an arm prints."""
     commands = load_commands("scienceworld")
-    for recall in surviving(state_under(state, context)["recalls"]):
+    for recall in surviving(under_arm(state, context)["recalls"]):
         for action in recall["advice"]["printed"]:
             _, names = match_action(commands, action) or (None, {})
             yield from (part for name in names.values() for part in parts_of(name))
