@@ -247,7 +247,8 @@ def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Reca
                 held, looked = counts[sort]
                 more = len(candidates) - len(listed)
                 names = ", ".join(listed) + (f" and {more} more" if more else "")
-                hint = f"; here: {names}" if moment.form == "grounded" else ""
+                numbered = names != sort and moment.form == "grounded"
+                hint = f"; here: {names}" if numbered else ""
                 places.append(f"{sort} ({held} of {looked} searched held one{hint})")
                 total += len(listed)
         if places:
