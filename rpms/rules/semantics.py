@@ -76,8 +76,8 @@ class Diagnosis(NamedTuple):
     def reason(self) -> str:
         """Why the action cannot work: each unmet need, and what holds instead."""
         pairs = zip(self.violated, self.instead, strict=True)
-        return "; ".join(f"it needs {lack}, and {so}" if so else f"it needs {lack}"
-                         for lack, so in pairs)  # fmt: skip
+        reasons = (f"it needs {lack}, and {so}" if so else f"it needs {lack}" for lack, so in pairs)
+        return "; ".join(dict.fromkeys(reasons))
 
 
 @lru_cache(maxsize=65536)

@@ -126,6 +126,16 @@ def test_no_memory_names_what_the_house_lacks(
     assert not lacking and printed > len(states) / 2
 
 
+def test_no_hint_says_where_a_thing_of_another_task_was(states: list[EpisodeState]) -> None:
+    world, context, hints = get_environment("scienceworld"), RunContext.for_condition("D"), 0
+    for state in states:
+        for recall in surviving(under_arm(state, context)["recalls"]):
+            if recall["entry"]["type"] == "found":
+                assert not world.individual(recall["entry"]["object"]), state["task_id"]
+                hints += 1
+    assert hints > 10
+
+
 def test_the_recorded_form_prints_the_names_of_other_houses(
     states: list[EpisodeState], houses: dict[str, set[str]]
 ) -> None:

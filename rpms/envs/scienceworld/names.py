@@ -23,6 +23,8 @@ FURNITURE = Path(__file__).with_name("furniture.yaml")
 # Words for anything that is in a container, and for what the agent carries.
 _ANYTHING = ("substance", "thing", "object", "organism", "material", "liquid", "solid", "gas",
              INVENTORY)  # fmt: skip
+# What a task may ask for by kind alone; nothing has such a name.
+_KINDS = ("living thing", "non-living thing", "plant", "animal")
 # Separates a thing from where it is: ``apple seed in seed jar``. A stage of life is no place.
 _WHERE = re.compile(r" (?:in|on|containing|and) (?!(?:the )?\w+ stage\b)")
 _STAGE = re.compile(r" in (?:the )?\w+ stage\b")
@@ -46,6 +48,8 @@ def parts_of(phrase: str) -> Iterator[str]:
 
 
 def _is_known(name: str, goal: GoalSpec, belief: Belief) -> bool:
+    if name in _KINDS:
+        return False
     # "to boil water" has the water, and no thing called "boil water".
     named = rf"(?<!to )\b{re.escape(name)}s?\b"
     if name in _ANYTHING or re.search(named, goal["sentence"], re.I):

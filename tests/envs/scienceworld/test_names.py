@@ -44,6 +44,7 @@ BOIL = "Your task is to boil apple juice. First, focus on the substance."
         ("substance in flower pot 4", True),
         ("substance in red apple", False),
         ("inclined plane with a steel surface", False),
+        ("animal", False),  # the task asks for one, and none is called so
     ],
 )
 def test_what_is_known_to_be_in_this_house(name: str, known: bool) -> None:
