@@ -96,7 +96,7 @@ def prompt_room(env: str, context: RunContext, model: BaseChatModel | None = Non
     if room <= 0:
         raise RpmsError(
             f"a context of {limit} tokens has no space for a prompt beside a reply of {reply}; "
-            "lower max_tokens"
+            "lower max_tokens or raise context_tokens"
         )
     return room
 
