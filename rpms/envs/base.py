@@ -471,6 +471,14 @@ class Environment(ABC):
         """
         return False
 
+    def is_known(self, name: str, goal: GoalSpec, belief: Belief) -> bool:
+        """Return whether a name in a remembered command is known to stand for something here.
+
+        A memory that names anything else is not groundable. Worlds whose names are filled in from
+        roles need no such test.
+        """
+        return True
+
     def read_signature(self, printed: str) -> GoalSignature:
         """Gamma from a printed goal signature."""
         return read_signature(printed, self.signature)

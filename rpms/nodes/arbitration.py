@@ -226,6 +226,8 @@ class Arbiter(NamedTuple):
                 words = "check first whether this task asks for exactly that"
                 return Conflict("in doubt", _cited(manual, rule), words)
             return None
+        if not rule.printed:  # no line of the prompt says when it works
+            return None
         possible = can_work(manual, action, self.point.belief)
         if possible:
             return Conflict("in doubt", rule.id, f"by the rules '{action}' can work now")
