@@ -51,8 +51,8 @@ def _is_known(name: str, goal: GoalSpec, belief: Belief) -> bool:
     if name in _KINDS:
         return False
     # "to boil water" has the water, and no thing called "boil water".
-    named = rf"(?<!to )\b{re.escape(name)}s?\b"
-    if name in _ANYTHING or re.search(named, goal["sentence"], re.I):
+    mentioned = rf"(?<!to )\b{re.escape(name)}s?\b"
+    if name in _ANYTHING or re.search(mentioned, goal["sentence"], re.I):
         return True
     lasting = split_phase(name)[0]
     if lasting != name and _is_known(lasting, goal, belief):

@@ -25,7 +25,7 @@ from rpms.evals.analysis.tables import (
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode
 from rpms.nodes.arbitration_extras import EXTRA_KINDS
-from rpms.vocabulary.context import condition_title
+from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
@@ -208,9 +208,10 @@ def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Itera
 
 def activity(run: Run, first: str, second: str) -> list[str]:
     """How often each mechanism acted whose setting differs between two arms, in words."""
-    words = []
+    words, default = [], RunContext().plain
     for mechanism in (MEMORY, *MECHANISMS):
-        if run.settings(first).get(mechanism) == run.settings(second).get(mechanism):
+        values = {run.settings(arm).get(mechanism, default[mechanism]) for arm in (first, second)}
+        if len(values) == 1:
             continue
         shares = {arm: changed_share(run, arm, mechanism) for arm in (first, second)}
         arm = max(shares, key=lambda name: shares[name] or 0)
