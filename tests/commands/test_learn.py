@@ -32,6 +32,16 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A round whose episodes were cut short: the methods compare lost episodes, too."""
+    out = tmp_path_factory.mktemp("lost") / "memory.jsonl"
+    words = ["learn", "--split", "generated_seen", "--workers", "0", "--limit", "4"]
+    done = CliRunner().invoke(app, [*words, "--max-steps", "8", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return out
+
+
 @pytest.mark.engine
 def test_rounds_leave_growing_snapshots_and_ordinary_runs(learned: Path, rpms: Rpms) -> None:
     sizes = []
@@ -257,11 +267,11 @@ def test_one_budget_holds_over_all_rounds(
 @pytest.mark.engine
 @pytest.mark.parametrize("method", ["expel", "reasoningbank", "langmem"])
 def test_the_texts_that_a_model_writes_are_within_the_budget(
-    method: str, tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
+    method: str, tmp_path: Path, rpms: Rpms, lost: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.plays(Answer(usage=(100, 7)))
     out = tmp_path / "m.jsonl"
-    words = ("learn", "--method", method, "--from-runs", f"{learned}.runs", "--model", "openai:m",
+    words = ("learn", "--method", method, "--from-runs", f"{lost}.runs", "--model", "openai:m",
              "--base-url", openai_server.url, "--out", out)  # fmt: skip
     done = rpms(*words, "--budget-usd", "1")
     assert done.code == 2 and "--budget-usd needs a price" in done.err
