@@ -1,8 +1,9 @@
-"""Record ScienceWorld's task sentences, and the solutions of some tasks, from the simulator.
+"""Record ScienceWorld's task sentences, furniture and some solutions from the simulator.
 
 Listing tasks must not start a JVM, so their sentences are kept in a file. The sentences of a task
 differ only in a few words, so the file has one sentence with gaps and the rows that fill them. The
-solutions are for the replay test: the simulator takes longer to find them than to run them. Run it
+furniture is what stands in a room in every variation of the train split. The solutions are for the
+replay test: the simulator takes longer to find them than to run them. Run it
 again after a change of the scienceworld package or tasks.yaml; it takes a quarter of an hour:
 
     python -m tools.record_scienceworld
@@ -12,20 +13,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from rpms.envs.scienceworld.names import FURNITURE
 from rpms.envs.scienceworld.simulator import Simulator
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, simplifications
 
+# The tree lists the sewer, which nobody can enter, and the parts of a battery.
+NO_ROOMS, ELECTRODES = ("sewer",), ("anode", "cathode")
+HEAD = """# What stands in each room in every variation of the train split: it is known to be there
+# without having been seen. Recorded by tools/record_scienceworld.py.
+"""
 TESTS = Path(__file__).parents[1] / "tests" / "envs" / "scienceworld"
 
 
 def main() -> None:
-    """Write descriptions.json beside the task list, and the two files of solutions."""
+    """Write descriptions.json and furniture.yaml beside the task list, and the solutions."""
     SENTENCES.write_text(dump(sentences()), encoding="utf-8")
+    listed = yaml.safe_dump(furniture(), default_flow_style=None, width=999)
+    FURNITURE.write_text(HEAD + listed, encoding="utf-8")
     ends = [(name, v) for name, s in catalogue().items() for v in (s.test[0], s.test[-1])]
     write_solutions(TESTS / "gold.json", ends)
     train = [(name, v) for name, s in catalogue().items() for v in s.split("train_mini")]
@@ -52,6 +63,37 @@ def sentences() -> dict[str, Any]:
         print(f"{name}: {len(variations)} variations, {len(recorded[name]['rows'])} sentences")
     simulator.close()
     return recorded
+
+
+def furniture() -> dict[str, list[str]]:
+    """What is in each room at the start of every train variation, open to view or not."""
+    simulator = Simulator()
+    everywhere: dict[str, set[str]] = {}
+    for name, task in catalogue().items():
+        for variation in task.train:
+            simulator.load(name, variation, simplifications())
+            simulator.step("look around")
+            for room, names in things_by_room(simulator).items():
+                everywhere[room] = everywhere.get(room, names) & names
+        print(f"{name}: {len(task.train)} variations")
+    simulator.close()
+    return {room: sorted(names) for room, names in sorted(everywhere.items())}
+
+
+def things_by_room(simulator: Simulator) -> dict[str, set[str]]:
+    """The things in each room, without numbered ones and without parts of electric devices."""
+
+    def names(thing: dict[str, Any]) -> Iterator[str]:
+        for inner in thing["contents"].values():
+            yield inner["name"]
+            yield from names(inner)
+
+    rooms = {room["name"]: {*names(room)} for room in simulator.facts().tree["contents"].values()}
+    return {
+        name: {thing for thing in things if not thing[-1].isdigit() and thing not in ELECTRODES}
+        for name, things in rooms.items()
+        if name not in NO_ROOMS and not name[-1].isdigit()
+    }
 
 
 def solutions(episodes: Sequence[tuple[str, int]]) -> dict[str, list[str]]:

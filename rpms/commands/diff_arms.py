@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands.eval import plan_names
 from rpms.commands.help_text import RUN
 from rpms.commands.options import (
     EnvOption,
     JsonOption,
+    PlanOption,
     SplitOption,
     limit_option,
     option,
@@ -36,15 +36,7 @@ def diff_arms(
         ),
     ] = None,
     split: SplitOption = "",
-    plan: Annotated[
-        str,
-        option(
-            RUN,
-            "Take settings, and arms if none are named, from a plan.",
-            metavar="NAME|FILE.yaml",
-            autocompletion=plan_names,
-        ),
-    ] = "",
+    plan: PlanOption = "",
     limit: Annotated[int, limit_option("Play this many tasks.")] = 10,
     steps: Annotated[int, option(RUN, "Play at most this many steps of a task.", min=1)] = 50,
     seed: Annotated[int, option(RUN, "The seed of the player's errors.")] = 0,
@@ -56,10 +48,10 @@ def diff_arms(
     the prompt of every arm is built. Arms that print the same prompts cannot differ in results.
     """  # fmt: skip
     from rpms.evals.running.diff_arms import diff_arms as compare
-    from rpms.evals.running.plan_file import TaskSelection, choose_arms
+    from rpms.evals.running.plan_file import choose_arms
 
-    typed = TaskSelection(env=env)
-    _, variants = choose_arms(typed, RunContext(), arms=arms or (), plan=plan)
+    selection, variants, _ = choose_arms({}, RunContext(), arms=arms or (), plan=plan)
+    env = selection.env or env
     if len(variants) < 2:
         raise RpmsError("name two or more arms, as in: rpms diff-arms D none:arbitration=none")
     contexts = {label: variant.settings() for label, variant in variants.items()}

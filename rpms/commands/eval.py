@@ -15,6 +15,7 @@ from rpms.commands.options import (
     ConcurrencyOption,
     EnvOption,
     JsonOption,
+    PlanOption,
     SplitOption,
     SpreadOption,
     WorkersOption,
@@ -31,12 +32,6 @@ from rpms.vocabulary.limits import MOST_TIMES
 TITLED = ", ".join(map(condition_title, TITLES))
 
 
-def plan_names() -> list[str]:
-    from rpms.evals.running.plan_file import shipped_plans
-
-    return [*shipped_plans()]
-
-
 @with_settings()
 def evaluate(
     out: Annotated[
@@ -50,15 +45,7 @@ def evaluate(
     ],
     env: EnvOption,
     split: SplitOption = "",
-    plan: Annotated[
-        str,
-        option(
-            RUN,
-            "Take tasks, settings and arms from a plan that 'rpms plans' lists, or from a file.",
-            metavar="NAME|FILE.yaml",
-            autocompletion=plan_names,
-        ),
-    ] = "",
+    plan: PlanOption = "",
     conditions: Annotated[
         str,
         option(
@@ -70,6 +57,14 @@ def evaluate(
     arm: Annotated[
         list[str] | None,
         option(RUN, f"Run an arm of your own.{AGAIN}", metavar="LABEL:SETTING=VALUE,..."),
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        option(
+            RUN,
+            f"Test this pair of arms in the report, the one to compare with first.{AGAIN}",
+            metavar="FIRST:SECOND",
+        ),
     ] = None,
     limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
     spread: SpreadOption = False,
@@ -132,17 +127,20 @@ def evaluate(
     from rpms.evals.running.costs import Budget
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.evaluate import evaluate as run_all
-    from rpms.evals.running.plan_file import TaskSelection, choose_arms
+    from rpms.evals.running.plan_file import choose_arms
 
     options: dict[str, Any] = {
-        "env": env, "split": split, "limit": limit, "spread": spread, "tasks": [*listed(tasks)],
+        "env": env, "split": split, "limit": limit, "spread": spread, "ids": [*listed(tasks)],
         "types": [*listed(types)], "trials": trials, "repeats": repeats,
     }  # fmt: skip
-    typed = typed_names(command_line)
-    tasks_typed = TaskSelection(**{name: options[name] for name in options if name in typed})
-    selection, arms = choose_arms(tasks_typed, settings, conditions, arm or (), plan, typed)
+    names = [{"tasks": "ids"}.get(name, name) for name in typed_names(command_line)]
+    typed = {name: options[name] for name in options if name in names}
+    selection, arms, pairs = choose_arms(
+        typed, settings, conditions, arm or (), compare or (), plan, names
+    )
+    chosen = {**selection.model_dump(exclude={"ids"}), "env": selection.env or env}
     report = run_all(
-        arms, out=out, **{**selection.model_dump(), "env": selection.env or env}, truth=truth,
+        arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
         cache=not no_cache, show=not as_json,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
 from rpms.commands.options import (
@@ -11,12 +13,14 @@ from rpms.commands.options import (
     BudgetUsdOption,
     ConcurrencyOption,
     EnvOption,
+    PlanOption,
     SplitOption,
     SpreadOption,
     WorkersOption,
     limit_option,
     option,
     refuse_empty,
+    typed_names,
     with_settings,
 )
 from rpms.vocabulary.context import RunContext
@@ -33,6 +37,7 @@ def learn(
     ],
     env: EnvOption,
     split: SplitOption = "",
+    plan: PlanOption = "",
     rounds: Annotated[
         int, option(RUN, "Learn in this many rounds; the paper uses 1 to 3.", min=1, max=MOST_TIMES)
     ] = 1,
@@ -74,16 +79,21 @@ def learn(
     settings: RunContext,
     budget_usd: BudgetUsdOption = 0.0,
     budget_tokens: BudgetTokensOption = 0,
+    command_line: typer.Context,
 ) -> None:
     """Learn a memory from episodes, by default under condition B rules, and write a snapshot."""
     from rpms.evals.running.costs import Budget
     from rpms.evals.running.evaluate import ExecutionOptions
     from rpms.evals.running.learn import learn as learn_all
+    from rpms.evals.running.plan_file import plan_context, plan_tasks
 
+    names = typed_names(command_line)
+    chosen, context = plan_context(plan, settings, names)
+    world = plan_tasks(plan, chosen, {"env": env} if "env" in names else {}).env
     learn_all(
-        out, env=env, split=split, context=settings, method=method, rounds=rounds, limit=limit,
-        spread=spread, from_runs=from_runs, runs=runs, condition=condition, allow=allow,
-        without_manual=without_manual, execution=ExecutionOptions(
+        out, env=world or env, split=split, context=context, method=method, rounds=rounds,
+        limit=limit, spread=spread, from_runs=from_runs, runs=runs, condition=condition,
+        allow=allow, without_manual=without_manual, execution=ExecutionOptions(
             workers, concurrency, budget=Budget(budget_usd, budget_tokens)
         ),
     )  # fmt: skip

@@ -158,7 +158,10 @@ def plans(as_json: JsonOption = False) -> None:
         print_json({name: plan.model_dump(exclude_unset=True) for name, plan in rows.items()})
         return
     for name, plan in rows.items():
-        lines = {"about": plan.about, "source": plan.source, "differs": plan.differs}
+        differs = "\n".join(f"- {each}" for each in plan.differs)
+        lines = {"about": plan.about, "source": plan.source, "differs": differs}
+        if plan.extends:  # the other plan has them
+            lines = {"about": plan.about, "extends": plan.extends}
         shown = {key: line for key, line in lines.items() if line}
         print_stacked(open_console(highlight=False), name, shown)
 

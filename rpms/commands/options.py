@@ -61,6 +61,24 @@ EnvOption = Annotated[
 SplitOption = Annotated[
     str, option(RUN, "The list of tasks; by default the environment's usual one.", "--split")
 ]
+
+
+def plan_names() -> list[str]:
+    from rpms.evals.running.plan_file import shipped_plans
+
+    return [*shipped_plans()]
+
+
+PlanOption = Annotated[
+    str,
+    option(
+        RUN,
+        "Follow a plan that 'rpms plans' lists, or one of a file.",
+        "--plan",
+        metavar="NAME|FILE.yaml",
+        autocompletion=plan_names,
+    ),
+]
 OnlyEnvOption = Annotated[str, option(RUN, "Use only this environment; by default all.", "--env")]
 WorkersOption = Annotated[
     int | None,

@@ -12,7 +12,17 @@ from rpms.commands.help_text import OUTPUT
 from rpms.commands.options import AGAIN, option
 from rpms.vocabulary.output import print_safe
 
-KINDS = ("success", "differences", "types", "steps", "memories", "rules", "rounds", "tokens")
+KINDS = (
+    "success",
+    "square",
+    "differences",
+    "types",
+    "steps",
+    "memories",
+    "rules",
+    "rounds",
+    "tokens",
+)
 
 
 def kind_names() -> list[str]:
@@ -34,7 +44,8 @@ def plot(
         str,
         option(
             OUTPUT,
-            "Results by arm (success), paired differences, results by goal type, tasks won by "
+            "Results by arm (success), the 2x2 of rules and memory with its additive expectation "
+            "(square), paired differences, results by goal type, tasks won by "
             "step, outcomes of memories, broken rules, the learning curve over rounds of memory, "
             "or tokens against results.",
             metavar="|".join(KINDS),

@@ -5,14 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import typer
+
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     EnvOption,
     JsonOption,
+    PlanOption,
     SplitOption,
     option,
     print_json,
+    typed_names,
     with_settings,
 )
 from rpms.vocabulary.context import TITLES, RunContext, condition_title
@@ -56,6 +60,7 @@ def run(
             "guard.",
         ),
     ] = "D",
+    plan: PlanOption = "",
     yes: YesOption = False,
     *,
     settings: RunContext,
@@ -64,15 +69,22 @@ def run(
         bool, option(OUTPUT, "Also print the outcome of every memory.", "--memories")
     ] = False,
     as_json: JsonOption = False,
+    command_line: typer.Context,
 ) -> None:
     """Run one episode and print each decision."""
     from langchain_core.runnables import RunnableLambda
 
+    from rpms.evals.running.plan_file import plan_context, plan_tasks
     from rpms.graph.build import build_graph
     from rpms.graph.run import stream_episode
     from rpms.vocabulary.turn import ERRORS
 
-    context = settings.under(condition)
+    names = typed_names(command_line)
+    chosen, base = plan_context(plan, settings, names)
+    context = base.under(condition)
+    typed = {name: value for name, value in (("env", env), ("split", split)) if name in names}
+    selection = plan_tasks(plan, chosen, typed)
+    env, split = selection.env or env, selection.split or split
     console = open_console(quiet=as_json, highlight=False)
     split, model = _prepare(console, env, split, task, context)
     show = RunnableLambda(partial(_print_prompt, console), name="show_prompt")

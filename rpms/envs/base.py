@@ -181,6 +181,7 @@ class Environment(ABC):
         packages: the installed packages whose versions a run's manifest records.
         nowhere: the text for the agent's location while it is at no place.
         embodied: the agent has a location and a hand.
+        ends_lost: an episode can end lost before its steps are used up.
         lists_actions: its games can list the actions they would accept (``Listing``).
         states_decide: recorded states may decide whether an action works; if not, rule learning
             ignores them.
@@ -198,6 +199,7 @@ class Environment(ABC):
     packages: tuple[str, ...] = ()
     nowhere: str = "unknown"
     embodied: bool = True
+    ends_lost: bool = True
     lists_actions: bool = False
     states_decide: bool = True
     max_live: int | None = 64
@@ -468,6 +470,14 @@ class Environment(ABC):
         Such a name is remembered by its role (``role_names``), or not at all.
         """
         return False
+
+    def is_known(self, name: str, goal: GoalSpec, belief: Belief) -> bool:
+        """Return whether a name in a remembered command is known to stand for something here.
+
+        A memory that names anything else is not groundable. Worlds whose names are filled in from
+        roles need no such test.
+        """
+        return True
 
     def read_signature(self, printed: str) -> GoalSignature:
         """Gamma from a printed goal signature."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations, product
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ from rpms.vocabulary.belief import copy_belief, in_order
 from rpms.vocabulary.naming import same_thing
 from rpms.vocabulary.turn import Choice
 
+# Conditions that are open, not false, while the recorded numbers do not differ.
+COMPARING = ("reads_lowest", "reads_highest")
 # The guard applies these principles only if the manual has them.
 NO_SUCH_ACTION, NO_EFFECT = "O-FAIL-003", "U-FAIL-001"
 
@@ -100,7 +103,9 @@ def _answer_veto(point: DecisionPoint, action: str) -> Veto | None:
     """Veto an irreversible answer that differs from the procedure's choice.
 
     Only the parameter that holds the answer is compared: the same box may be filled with `water` or
-    with the `cup in inventory` that holds it. An unknown phrase may mean the right thing.
+    with the `cup in inventory` that holds it. An unknown phrase may mean the right thing, and a
+    phrase may say where its thing is. If the sub-goal has an answer that the procedure cannot
+    choose yet, it does not judge what is out of view, nor what different numbers would decide.
     """
     rule, names = match_action(point.manual, action) or (None, {})
     applicable = point.manual.domain.applicable
@@ -110,16 +115,22 @@ def _answer_veto(point: DecisionPoint, action: str) -> Veto | None:
     if not all(holds(point, condition, names) for condition in conditions):
         return None
     patterns = [
-        each for each in applicable.get(point.sub_goal["name"], []) if each.action == rule.name
-    ]
+        each for each in applicable.get(point.sub_goal["name"], [])
+        if each.action == rule.name and _concerns(point, each, rule)
+    ]  # fmt: skip
     choices = {
         _plain(matched[1][rule.verified])
-        for choice in _offer(point, patterns)
+        for choice in _offer(point, patterns, all_lines=True)
         if (matched := match_action(point.manual, choice["action"]))
     }
     phrase = _plain(names[rule.verified])
     matches = {name for name in map(_plain, nameable(point)) if same_thing(phrase, name)}
-    if not matches or {phrase, *matches} & choices:
+    located = {choice for choice in choices if phrase.startswith(f"{choice} in ")}
+    if not matches or located or {phrase, *matches} & choices:
+        return None
+    compares = any(parse_predicate(c).name in COMPARING for p in patterns for c in p.when)
+    in_view = matches & {*map(_plain, point.belief["visible"])}
+    if patterns and not choices and (compares or not in_view):
         return None
     return Veto(rule.id, "it cannot be undone, and it is not what the current objective needs")
 
@@ -154,16 +165,18 @@ def _offered(point: DecisionPoint) -> list[Choice]:
     )
 
 
-def _offer(point: DecisionPoint, patterns: Sequence[ApplicableAction]) -> list[Choice]:
+def _offer(
+    point: DecisionPoint, patterns: Sequence[ApplicableAction], all_lines: bool = False
+) -> list[Choice]:
+    """Fill the patterns; those of last resort if no other can be filled, or with ``all_lines``."""
     choices: dict[str, Choice] = {}
     enough = False
     for pattern in patterns:
-        if pattern.last_resort and enough:
-            continue
-        if not {"all", point.goal["type"]} & set(pattern.goal_types):
+        if pattern.last_resort and enough and not all_lines:
             continue
         rule = next((r for r in point.manual.actions if r.name == pattern.action), None)
-        if rule is None:  # a custom manual may have no such action
+        # A custom manual may have no such action.
+        if rule is None or not _concerns(point, pattern, rule):
             continue
         count, rule_id = len(choices), rule.id if point.manual.knows(rule) else ""
         for names in _fitting(point, pattern, rule):
@@ -243,16 +256,11 @@ def _fill(
     conditions = [parse_predicate(text) for text in pattern.when]
     needs = rule.needs if point.manual.knows(rule) else []
 
-    def parameters_in(predicate: Predicate) -> list[str]:
-        return [name for name in predicate.arguments if name in rule.parameters]
+    parameters_in = partial(_parameters_in, rule)
 
     def possible(predicate: Predicate, names: Mapping[str, str]) -> bool:
         return evaluate(predicate, point.belief, point.manual.facts, names) is not False
 
-    if not all(
-        holds(point, condition, {}) for condition in conditions if not parameters_in(condition)
-    ):
-        return
     candidates, pools = nameable(point), []
     for parameter in rule.parameters:
         single = [condition for condition in conditions if parameters_in(condition) == [parameter]]
@@ -265,6 +273,20 @@ def _fill(
         names = dict(zip(rule.parameters, values, strict=True))
         if len(set(values)) == len(values) and all(holds(point, p, names) for p in conditions):
             yield names
+
+
+def _concerns(point: DecisionPoint, pattern: ApplicableAction, rule: ActionRule) -> bool:
+    """The pattern is meant for this goal, and its conditions on nothing in particular hold."""
+    conditions = map(parse_predicate, pattern.when)
+    return bool({"all", point.goal["type"]} & set(pattern.goal_types)) and all(
+        holds(point, condition, {})
+        for condition in conditions
+        if not _parameters_in(rule, condition)
+    )
+
+
+def _parameters_in(rule: ActionRule, predicate: Predicate) -> list[str]:
+    return [name for name in predicate.arguments if name in rule.parameters]
 
 
 def nameable(point: DecisionPoint) -> list[str]:

@@ -55,7 +55,7 @@ class GroundingContext:
     ``commands`` holds the syntax of the environment's commands and their results.
     ``role_names`` caches the name of each role, because the memories of one step share a few roles.
     ``played`` lists the executed actions of this episode that changed the belief, in order.
-    ``steps_done`` and ``solved`` are the environment's methods of these names.
+    ``steps_done``, ``solved`` and ``is_known`` are the environment's methods of these names.
     """
 
     commands: Manual
@@ -71,6 +71,9 @@ class GroundingContext:
     )
     solved: Callable[[GoalSpec, Belief], bool | None] = field(
         default=lambda goal, belief: None, compare=False
+    )
+    is_known: Callable[[str, GoalSpec, Belief], bool] = field(
+        default=lambda name, goal, belief: True, compare=False
     )
 
     @cached_property
@@ -91,7 +94,20 @@ class GroundedEntry(NamedTuple):
 
 
 def ground(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
-    """Ground an entry in the current scene."""
+    """Ground an entry in the current scene; one that names what is not known here cannot be."""
+    grounded = _ground(entry, moment)
+    if moment.form != "grounded" or grounded.not_groundable:
+        return grounded
+    for action in grounded.advice["printed"]:
+        _, names = match_action(moment.commands, action) or (None, {})
+        for name in names.values():
+            blank = name.startswith("<")  # a schema's parameter that may be anything
+            if not blank and not moment.is_known(name, moment.goal, moment.belief):
+                return grounded._replace(not_groundable=f"nothing here is known as {name}")
+    return grounded
+
+
+def _ground(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
     if entry["type"] == "schema":
         return _schema(entry, moment)
     recorded = entry.get("actions") or [entry["failed_action"]]

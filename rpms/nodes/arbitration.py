@@ -218,6 +218,9 @@ class Arbiter(NamedTuple):
         (rule, names), step = matched, self.point.sub_goal
         advances = manual.demanded(step["name"]) == rule.name
         demanded = {choice["action"] for choice in applicable_actions(self.point)}
+        kinds = {kind_of(name) for name in names.values()}
+        if never_works(manual, action, kinds)[0]:
+            return None
         if action in demanded or (advances and _concerns_goal(names.values(), goal)):
             reason = f"the sub-goal {step['name']} needs '{action}'"
             return Conflict("against the procedure", _cited(manual, rule), reason)
@@ -225,6 +228,8 @@ class Arbiter(NamedTuple):
             if advances and any(name in step["target"] for name in names.values()):
                 words = "check first whether this task asks for exactly that"
                 return Conflict("in doubt", _cited(manual, rule), words)
+            return None
+        if not rule.printed:  # no line of the prompt says when it works
             return None
         possible = can_work(manual, action, self.point.belief)
         if possible:

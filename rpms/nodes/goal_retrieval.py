@@ -68,7 +68,7 @@ def _retrieve(
     moment = GroundingContext(
         load_commands(env.name), state["goal"], state["sub_goal"], state["belief"], env.keys,
         context.memory_form, env.role_names(state["belief"]), _effective(state), env.steps_done,
-        env.solved,
+        env.solved, env.is_known,
     )  # fmt: skip
     request = RecallRequest(
         state["env"],

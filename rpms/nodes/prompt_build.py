@@ -17,7 +17,12 @@ from rpms.envs import Environment, get_environment
 from rpms.guard.policy import applicable_actions
 from rpms.nodes.state import EpisodeState, decision_point, knowledge_of, settings_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, load_system, offered_actions, tokens
-from rpms.prompts.context_budget import fit, prompt_room
+from rpms.prompts.context_budget import (
+    check_length,
+    fit,
+    prompt_room,
+    tokens_per_estimate,
+)
 from rpms.prompts.examples import (
     NEW_TASK,
     list_once,
@@ -86,7 +91,11 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
         history=history,
         closing=[text for text in (*closing, listed_actions(env, commands)) if text],
     )
-    messages, dropped = fit(whole, len(history), room, context.hidden_turns(len(history)))
+    usage = state.get("usage")
+    scale = tokens_per_estimate(state.get("prompt", []), usage["prompt_tokens"] if usage else 0)
+    hidden = context.hidden_turns(len(history))
+    messages, dropped = fit(whole, len(history), int(room / scale), hidden)
+    check_length(messages, room, scale)
     return EpisodeState(
         shortlist=choices,
         retries=0,

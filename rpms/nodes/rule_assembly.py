@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from rpms.envs import get_environment
 from rpms.nodes.state import EpisodeState, manual_of, settings_of
+from rpms.prompts.blocks import unlisted_actions
 from rpms.rules import Manual, Rejection, explain_rejection
 from rpms.vocabulary.turn import rejected_since
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:
-    """Read goal, sub-goal, belief, the last turn and its decision; return the active rules."""
+    """Read goal, sub-goal, belief, the last turn and its decision; return the active rules.
+
+    In the paper's style they neither diagnose the last action nor name an action that the paper's
+    listing of the system prompt lacks.
+    """
     context = settings_of(state)
     manual = manual_of(state)
-    rejected = last_rejection(state, manual)
+    paper = context.prompt_style == "paper"
+    rejected = None if paper else last_rejection(state, manual)
     rules = manual.active(
         state["goal"], state["belief"], rejected, context.rules_scope, state["sub_goal"]["name"]
     )
+    if paper:
+        unlisted = unlisted_actions(get_environment(state["env"]).prompts, manual)
+        lines = rules["environment"]
+        rules["environment"] = [line for line in lines if line["id"] not in unlisted]
     return EpisodeState(rules=rules)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from itertools import accumulate
@@ -15,7 +16,7 @@ from rpms.envs import Environment
 from rpms.memory_store.controls import filler
 from rpms.memory_store.methods.registry import find_method
 from rpms.prompts.context_budget import estimate
-from rpms.rules import ActiveRules
+from rpms.rules import ActiveRules, Manual
 from rpms.rules.manual import SITUATION
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
@@ -25,6 +26,7 @@ from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Choice, Message, Turn, rejected_since
 
 _SHARED = Path(__file__).parent / "templates"
+_BLANK = re.compile(r"\{.*?\}")
 NO_STEP = SubGoal(name="", target="", progress=0)
 RECAP = 400
 """Token budget of the state block when it recaps hidden turns, at four letters a token."""
@@ -68,7 +70,7 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
     env, context, goal = knowledge.env, knowledge.context, knowledge.goal
     if not context.has_blocks:
         return Blocks("", "", "", "", "", "")
-    lines = [*env.describe_belief(knowledge.belief, goal), *recap(knowledge)]
+    lines = [*env.describe_belief(_shown_belief(knowledge), goal), *recap(knowledge)]
     return Blocks(
         rules=_fixed_rules(env, knowledge.rules, goal["type"]) if context.rules else "",
         situation=_situation(env, knowledge.rules, knowledge.sub_goal) if context.rules else "",
@@ -83,6 +85,13 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
         memory=memory_block(knowledge),
         last_action=_last_action(env, knowledge.rules) if context.rules else "",
     )
+
+
+def _shown_belief(knowledge: Knowledge) -> Belief:
+    """The belief to print; the paper tracks no state that no action needs, as hot (Sec. 3.1)."""
+    if knowledge.context.prompt_style == "paper" and not knowledge.env.states_decide:
+        return {**knowledge.belief, "flags": {}}
+    return knowledge.belief
 
 
 def _pointer(knowledge: Knowledge) -> str:
@@ -199,3 +208,13 @@ def load_system(prompts: Path, version: str = "ours") -> str:
     variant = prompts / f"system.{version}.md"
     file = variant if is_file(variant) else prompts / "system.md"
     return read_text(file, "the system prompt").rstrip("\n")
+
+
+@cache
+def unlisted_actions(prompts: Path, manual: Manual) -> frozenset[str]:
+    """Return the ids of the actions that the paper's system prompt of an environment lacks."""
+    if not is_file(prompts / "system.paper.md"):
+        return frozenset()
+    listed = re.findall(r"^\d+\. (.+?)\s*$", load_system(prompts, "paper"), re.M)
+    forms = {_BLANK.sub("", action) for action in listed}
+    return frozenset(rule.id for rule in manual.actions if _BLANK.sub("", rule.syntax) not in forms)

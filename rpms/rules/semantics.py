@@ -76,8 +76,8 @@ class Diagnosis(NamedTuple):
     def reason(self) -> str:
         """Why the action cannot work: each unmet need, and what holds instead."""
         pairs = zip(self.violated, self.instead, strict=True)
-        return "; ".join(f"it needs {lack}, and {so}" if so else f"it needs {lack}"
-                         for lack, so in pairs)  # fmt: skip
+        reasons = (f"it needs {lack}, and {so}" if so else f"it needs {lack}" for lack, so in pairs)
+        return "; ".join(dict.fromkeys(reasons))
 
 
 @lru_cache(maxsize=65536)
@@ -250,7 +250,7 @@ def _ground(predicate: Predicate) -> list[Fact]:
 def simulate(manual: Manual, action: str, belief: Belief) -> Belief:
     """The belief after a successful action, by the action's effects alone.
 
-    Effects do not say what comes into view, so the view is unknown afterwards.
+    Effects do not say what comes into view, so it is unknown after one that may reveal something.
     """
     after = copy_belief(belief)
     simulate_in_place(manual, action, after)
@@ -263,7 +263,8 @@ def simulate_in_place(manual: Manual, action: str, belief: Belief) -> None:
     if matched is None or not manual.knows(matched[0]):
         return
     rule, bindings = matched
-    belief["visible"] = []
+    if any(outcome.name in _REVEALING for outcome in rule.outcomes):
+        belief["visible"] = []
     for outcome in rule.outcomes:
         _apply(belief, outcome.bind(bindings), manual.facts)
 

@@ -44,6 +44,8 @@ OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
 """Earlier names of the guard's modes, which old run folders contain."""
 
 ALL_TURNS = -1
+CONTEXT_TOKENS = 32_768
+"""More than a whole episode of a shipped world takes, and no more than most servers read."""
 MEMORY_TOKENS = 400
 """Token budget of the memory block."""
 
@@ -209,6 +211,12 @@ class RunContext:
         "Limit a reply to this many tokens; 0 means the environment's own limit.",
         ge=0, le=MOST_TOKENS,
     )] = 0
+    context_tokens: Annotated[int, Setting(
+        "Context tokens", "model",
+        "Keep prompt and reply together within this many tokens, or within what the model states, "
+        "if that is less, by leaving out the oldest turns; 0 means what the model states alone.",
+        ge=0, le=MOST_TOKENS,
+    )] = CONTEXT_TOKENS
     timeout_s: Annotated[float, Setting(
         "Model timeout (s)", "model",
         "Give up a model call after this many seconds; 0 means 60 for a server and 600 for a "
@@ -256,8 +264,9 @@ class RunContext:
     )] = False
     prompt_style: Annotated[PromptStyle, Setting(
         "Prompt style", "prompt",
-        "Write the prompt our way, or the paper's: its listing of the system prompt where the "
-        "environment has it, and no memory of where things were found.",
+        "Write the prompt our way, or the paper's: the actions of its system prompt where the "
+        "environment has it, no diagnosis of the last action, no state that no action needs (hot, "
+        "clean), and no memory of where things were found.",
     )] = "ours"
     history: Annotated[int, Setting(
         "Turns shown", "prompt",
@@ -412,7 +421,6 @@ REMOVED = {
     "note_conflicts": Removed("mark", "a note with a conflict is always marked"),
     "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
     "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
-    "context_tokens": Removed(0, "set history to show fewer turns"),
     "writer": Removed("", "the acting model writes; 'rpms learn --from-runs' accepts another"),
     "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
     "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),

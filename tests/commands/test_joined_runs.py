@@ -11,6 +11,7 @@ import pytest
 
 import rpms as package
 from rpms.evals.analysis.joined_runs import read_joined
+from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms
 from tests.evals.sample_runs import contexts, manifest, write_run
@@ -31,9 +32,17 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
                        model="gpt", model_label="gpt", conditions=other(tmp_path, model="gpt",
                        base_url="http://elsewhere"))  # fmt: skip
     report = package.report([first, str(second)], separate=True)
-    arms = ["A model=sim", "D model=sim", "A model=gpt", "D model=gpt"]
+    sim = report.run.parts[0].manifest.model_label
+    arms = ["A (first)", "D (first)", "A (second)", "D (second)"]
     tables = report.as_json()["tables"]
-    assert [row["A baseline"]["won"] for row in tables["runs"]["rows"]] == [0, 6]
+    runs = tables["runs"]["rows"]
+    assert [(row["run"], row["condition"], row["success rate"]["won"]) for row in runs] == [
+        (sim, "A baseline", 0), (sim, "D rules+memory", 6),
+        ("gpt", "A baseline", 6), ("gpt", "D rules+memory", 5),
+    ]  # fmt: skip
+    assert [row["gain"] == "-" or row["gain"]["points"] for row in runs] == [
+        True, 100.0, True, pytest.approx(-100 / 6)
+    ]  # fmt: skip
     assert [row["condition"] for row in tables["main"]["rows"]] == arms
     assert tables["failures"]["rows"][0] == {
         "failure mode": "timeout", **dict(zip(arms, (6, 0, 0, 1), strict=True))
@@ -43,18 +52,18 @@ def test_two_models_share_every_table_and_each_arm_keeps_its_logs(
     )
     assert pair["only second won"] == 6 and pair["differ in"] == "model"
     # The causes come from the step logs, which lie in two folders under other names.
-    assert tables["causes"]["rows"][-1]["D model=gpt"] == 1
+    assert tables["causes"]["rows"][-1]["D (second)"] == 1
     assert not any(row["cause"] == "not recorded" for row in tables["causes"]["rows"])
-    assert any(line.startswith("A model=gpt") and "6:0 discordant games" in line
+    assert any(line.startswith("A (second)") and "6:0 discordant games" in line
                for line in report.verdict)  # fmt: skip
-    assert f"first: the model is {report.run.parts[0].manifest.model_label}" in report.verdict[0]
+    assert f"first: the model is {sim}" in report.verdict[0]
     assert "6 tasks that both runs share, 24 episodes; first: sim" in tables["pairs"]["source"]
     for text in (report.as_csv(), report.as_latex(), report.as_markdown()):
         assert all(arm in text for arm in arms)
     page = tmp_path / "both.html"
     done = rpms("report", first, second, "--separate", "--table", "main", "--html", page)
     assert done.code == 0 and f"written: {page}" in " ".join(done.out.split())
-    assert "D model=gpt" in done.out and page.read_text().count(' id="log-') == 24
+    assert "D (second)" in done.out and page.read_text().count(' id="log-') == 24
     assert "--html FILE writes one" in rpms("report", first, second, "--separate").out
     csv = rpms("report", first, second, "--separate", "--format", "csv").out
     assert csv == report.as_csv()
@@ -72,26 +81,32 @@ def test_other_arms_of_the_same_making_keep_their_labels(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("changes", "labels"),
+    "changes",
     [
-        ({"commit": "fff0000"}, ["A commit=abc1234", "D commit=fff0000"]),
-        ({"conditions": {"temperature": 0.7}}, ["A temperature=0.0", "D temperature=0.7"]),
-        ({"conditions": {"scf": "off"}}, ["A run=first", "D scf=off"]),
-        ({"conditions": {"timeout_s": 9.0}}, ["A run=first", "D run=second"]),
-        ({"hashes": {"memory": {"D": "x" * 64}}}, ["A run=first", "D memory_file=xxxxxxxx"]),
-        ({"settings": {"max_steps": 30}}, ["A max_steps=50", "D max_steps=30"]),
+        {"commit": "fff0000"},
+        {"conditions": {"scf": "off"}},
+        {"hashes": {"memory": {"D": "x" * 64}}},
+        {"settings": {"max_steps": 30}},
     ],
 )
-def test_labels_tell_only_what_differs(
-    tmp_path: Path, changes: dict[str, Any], labels: list[str]
+def test_an_arm_of_two_runs_is_called_after_its_run_and_compared(
+    tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     first = write_run(tmp_path / "first", WINS, logs=False, hashes={"memory": {"D": "m" * 64}})
     changes = {"hashes": {"memory": {"D": "m" * 64}}, **changes}
     if "conditions" in changes:
         changes["conditions"] = other(tmp_path, **changes["conditions"])
-    second = write_run(tmp_path / "second", WINS, logs=False, **changes)
+    wins = {**WINS, "B": [True] * 6}
+    pairs = {"compare": [("A", "B"), ("A", "no such arm")]}
+    if "conditions" in changes:
+        changes["conditions"] |= contexts("B")
+    second = write_run(tmp_path / "second", wins, logs=False, **changes, **pairs)
     run = read_joined([first, second], separate=True)
-    assert [run.conditions[0], run.conditions[-1]] == labels
+    labels = ["A (first)", "D (first)", "A (second)", "D (second)", "B"]
+    assert run.conditions == labels
+    assert [pair[:2] for pair in comparisons(run)] == [
+        (labels[0], labels[2]), (labels[1], labels[3]), (labels[2], "B")
+    ]  # fmt: skip
 
 
 def test_each_run_has_its_own_square(tmp_path: Path) -> None:
@@ -99,7 +114,7 @@ def test_each_run_has_its_own_square(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / name, wins, logs=False, commit=name) for name in ("x", "y")]
     tables = {table.id: table for table in package.report(folders).tables}
     assert tables["square-2"].title == "Rules x memory: y"
-    assert "A commit=x; B commit=x; C commit=x; D commit=x." in tables["square-1"].notes[-1]
+    assert len(tables["square-1"].rows) == 3
 
 
 def test_only_the_tasks_of_all_count(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from rpms.commands.main import app
 from rpms.envs import get_environment
 from rpms.evals.analysis.frames import load
+from rpms.evals.running.plan_file import read_plan
 from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
 from tests.command_line import Rpms
 from tests.commands.runs import lines
@@ -27,6 +28,16 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two rounds of learning; the runs lie beside the snapshot."""
     out = tmp_path_factory.mktemp("learn") / "memory.jsonl"
     done = CliRunner().invoke(app, ["learn", *ROUNDS, "--limit", "3", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    return out
+
+
+@pytest.fixture(scope="module")
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A round whose episodes were cut short: the methods compare lost episodes, too."""
+    out = tmp_path_factory.mktemp("lost") / "memory.jsonl"
+    words = ["learn", "--split", "generated_seen", "--workers", "0", "--limit", "4"]
+    done = CliRunner().invoke(app, [*words, "--max-steps", "8", "--out", str(out)])
     assert done.exit_code == 0, done.output
     return out
 
@@ -256,11 +267,11 @@ def test_one_budget_holds_over_all_rounds(
 @pytest.mark.engine
 @pytest.mark.parametrize("method", ["expel", "reasoningbank", "langmem"])
 def test_the_texts_that_a_model_writes_are_within_the_budget(
-    method: str, tmp_path: Path, rpms: Rpms, learned: Path, openai_server: OpenAIServer
+    method: str, tmp_path: Path, rpms: Rpms, lost: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.plays(Answer(usage=(100, 7)))
     out = tmp_path / "m.jsonl"
-    words = ("learn", "--method", method, "--from-runs", f"{learned}.runs", "--model", "openai:m",
+    words = ("learn", "--method", method, "--from-runs", f"{lost}.runs", "--model", "openai:m",
              "--base-url", openai_server.url, "--out", out)  # fmt: skip
     done = rpms(*words, "--budget-usd", "1")
     assert done.code == 2 and "--budget-usd needs a price" in done.err
@@ -278,3 +289,16 @@ def test_a_sample_can_be_learned_from(tmp_path: Path, rpms: Rpms) -> None:
     goals = {task["id"]: task["goal"] for task in world.tasks(world.learning_split)}
     kinds = {world.parse_goal(goals[line["task"]])["type"] for line in played(out)}
     assert kinds == {*world.goal_types()}
+
+
+@pytest.mark.engine
+def test_learning_and_a_single_episode_follow_a_plan(tmp_path: Path, rpms: Rpms) -> None:
+    out = tmp_path / "m.jsonl"
+    words = ("--plan", "paper", "--limit", "1", "--workers", "0", "--out", out)
+    assert rpms("learn", *words).code == 0
+    manifest = json.loads((tmp_path / "m.jsonl.runs" / "round1" / "manifest.json").read_text())
+    fixed = read_plan("paper").settings
+    assert {name: manifest["conditions"]["B"][name] for name in fixed} == fixed
+    done = rpms("run", "--plan", "paper", "--condition", "B", "--prompts")
+    assert done.code == 0 and "9. cool {obj} with {recep}" in done.out
+    assert "10. examine" not in done.out and "] inventory" not in done.out

@@ -264,7 +264,7 @@ def test_conditions_in_small_letters(rpms: Rpms, tmp_path: Path) -> None:
     assert list(as_arms("a, b+verify")) == ["A", "B+verify"]
     assert parse_arm("d")[0] == "D"
     plan = Plan(arms={"mine": {"condition": "b+verify"}})
-    assert plan_arms(plan, RunContext())["mine"].context.name == "B+verify"
+    assert plan_arms(plan.arms, RunContext())["mine"].context.name == "B+verify"
     first = write_run(tmp_path / "1", {"A": [True] * 3, "D scf=off": [True] * 3},
                       split="generated_seen")  # fmt: skip
     words = ("export", first, "--conditions", "d scf=OFF")

@@ -18,7 +18,7 @@ def test_a_plot_is_written_and_mistakes_are_told(tmp_path: Path, rpms: Rpms) -> 
     assert done.code == 0 and f"written: {out}" in done.out and "A vs D" in out.read_text()
     for words, message in {
         ("--kind", "type", "--out", "a.pdf"): "unknown plot 'type'; did you mean 'types'?",
-        ("--kind", "rounds", "--out", "a.pdf"): "this run has no plot 'rounds': it needs arms such",
+        ("--kind", "rounds", "--out", "a.pdf"): "this run has no plot 'rounds': it needs arms with",
         ("--out", "a.jpg"): "a plot is a file .svg, .pdf, .png, not 'a.jpg'",
         ("--against", "B", "--out", "a.pdf"): "this run has no arm 'B'; known: A, D",
         ("--out", str(run / "manifest.json" / "a.pdf")): "cannot write",

@@ -36,7 +36,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--guard maybe": "",
         "--guard shortlist": "--guard shortlist is called 'offer' now",
         "--max-retries -1": "", "--memory-tokens -1": "", "--examples 3": "",
-        "--context-tokens 9": "--context-tokens is gone: set history to show fewer turns",
+        "--context-tokens -1": "",
         "--no-fall-back": "--no-fall-back is gone: guard verify always falls back",
         "--reasks 1": "--reasks is called --max-retries now",
         "--patience 5": "--patience is gone: a failed call is retried for 300 seconds",

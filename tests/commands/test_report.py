@@ -29,14 +29,14 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
     flat = " ".join(done.out.split())
     assert "B rules" in flat and "100.0% [61.0, 100.0]" in flat and flat.count(LABEL) == 2
     # Six discordant pairs, all one way.
-    assert "6:0 discordant games, p = 0.0312 (0.125 after Holm" in flat
+    assert "6:0 discordant games, p = 0.0312 (0.0938 after Holm" in flat
     assert done.out.count("Protocol split: alfworld generated_unseen") == 1
     titles = ("Verdict", "Results by condition", "Rules x memory", "Causes of lost episodes")
     lines = done.out.splitlines()
     assert [line for line in lines if line in titles] == [*titles]
-    assert "--all: types, pairs, failures, steps, mechanisms, tokens" in flat
+    assert "--all: types, pairs, failures, steps, errors, mechanisms, tokens" in flat
     markdown = (folder / "report.md").read_text()
-    assert markdown.count("Protocol: split") == 1 and markdown.count("\n## ") == 9
+    assert markdown.count("Protocol: split") == 1 and markdown.count("\n## ") == 10
     for name in ("report.md", "report.json", "report.html"):
         assert (folder / name).stat().st_size > 1000 and str(folder / name) in done.out
     assert max(map(len, lines)) <= max(100, len(f"written: {folder}/report.json"))
@@ -54,13 +54,13 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     every = rpms("report", folder, "--all").out
     assert "Tokens and cost" in every and "Other tables" not in every
     words = ("report", folder, "--table", "main", "--format")
-    assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,6,0,0.0,0.0,0.39")
+    assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,off,off,6,0,0.0,0.0,0.39")
     latex = rpms(*words, "latex").out
-    assert latex.count(r"\begin{tabular}{lrrr}") == 1
+    assert latex.count(r"\begin{tabular}{lrrrrr}") == 1
     assert "by condition (in every row: episodes 6, errors 0, not run 0)}" in latex
     assert rpms(*words, "markdown").out.count("\n## ") == 1
     assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
-    assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 8
+    assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 9
     against = rpms("report", folder, "--against", "b", "--table", "pairs").out
     assert "A vs B: no significant difference" in against and "D vs B" in against
     assert "for 3 comparisons" in " ".join(against.split()) and "C vs A" not in against
@@ -81,7 +81,7 @@ def test_python_gets_the_same_without_a_word(
     html = report._repr_html_()
     assert report.verdict[1].partition(":")[0] in html and html.count("<table>") == 3
     assert "Other tables: types, pairs" in html
-    assert len(repr(report.tables)) < 1000 and repr(report).endswith("steps, mechanisms, tokens>")
+    assert len(repr(report.tables)) < 1000 and repr(report).endswith("errors, mechanisms, tokens>")
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()
 
 

@@ -111,7 +111,11 @@ def test_an_arm_of_ones_own_is_compared_first_over_all_runs(tmp_path: Path) -> N
     wins = {"A": [0] * 8, "D": [1] * 4 + [0] * 4, "D mine": [1] * 8}
     runs = [
         tuning(
-            tmp_path, n, wins, swapped={"D mine": {"nodes scf": {"path": "own:scf", "hash": "1"}}}
+            tmp_path,
+            n,
+            wins,
+            swapped={"D mine": {"nodes scf": {"path": "own:scf", "hash": "1"}}},
+            compare=[("D", "D mine"), ("A", "D")],
         )
         for n in range(3)
     ]
@@ -167,24 +171,24 @@ def test_types_failures_and_causes_are_means_over_runs(tmp_path: Path) -> None:
 
 
 def test_the_learning_curve_is_a_table_over_runs(tmp_path: Path) -> None:
-    wins = [{"S": [0, 0, 0, 1], "C round 1": [0, 0, 1, n], "round 0": [1, 0, 0, 0],
-             "round 2": [1, 1, n, 1]} for n in (0, 1)]  # fmt: skip
+    wins = [{"S": [0, 0, 0, 1], "C round 1": [0, 0, 1, n], "C round 2": [1, 1, 1, 1],
+             "round 0": [1, 0, 0, 0], "round 2": [1, 1, n, 1]} for n in (0, 1)]  # fmt: skip
     report = package.report([tuning(tmp_path, n, row, conditions=ROUNDS)
                              for n, row in enumerate(wins)])  # fmt: skip
-    c, d = rows_of(report, "rounds")
-    assert [c["round 0"]["share"], c["round 1"]["share"]] == [0.25, 0.375]  # S begins the curve
-    assert c["round 2"] == "-" and d["round 2"]["share"] == 0.875
-    assert (d["round 2"]["low"], d["round 2"]["high"]) == (0.75, 1.0)
+    before, first, second = rows_of(report, "rounds")
+    c, d = "C memory", "D rules+memory"
+    assert [before[c]["share"], first[c]["share"]] == [0.25, 0.375]  # S begins the curve
+    assert first[d] == "-" and second[d]["share"] == 0.875
+    assert (second[d]["low"], second[d]["high"]) == (0.75, 1.0)
     last = rows_of(report, "rounds-by-run")[-1]
-    assert (last["curve"], last["run"], last["round 2"]["share"]) == ("D", "tuned-1", 1.0)
+    assert (last["round"], last["run"], last[d]["share"]) == ("R2", "tuned-1", 1.0)
     single = package.report(tmp_path / "run0")
-    assert rows_of(single, "rounds")[1]["round 2"]["share"] == 0.75
+    assert rows_of(single, "rounds")[2][d]["share"] == 0.75
 
 
 ROUNDS = {
-    "C round 1": {**contexts("C")["C"], "memory_file": "memory.round1.jsonl"},
-    **contexts("S", "round 0", "round 2"),
-}
+    f"C round {n}": {**contexts("C")["C"], "memory_file": f"memory.round{n}.jsonl"} for n in (1, 2)
+} | contexts("S", "round 0", "round 2")
 
 
 def test_an_arm_is_compared_on_the_tasks_that_every_run_has_finished(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.evals.running.plan_file import (
-    TaskSelection,
+    Chosen,
     choose_arms,
     condition_contexts,
     plan_arms,
+    plan_context,
     read_plan,
     round_file,
     shipped_plans,
@@ -28,35 +29,49 @@ from tests.command_line import in_process
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "evaluation.md"
 BASE = RunContext(max_steps=9, model="openai:x")
-PUBLISHED = [
-    name for name in shipped_plans() if (plan := read_plan(name)).source and not plan.extends
-]
-NEED_MEMORY = {"rounds", "memory_rounds", "rivals", "rivals_unfiltered"}
+PUBLISHED = ["alfworld-list", "paper", "react", "reflexion", "scienceworld"]
+NEED_MEMORY = {"rounds", "paper-rounds", "rivals", "rivals_unfiltered"}
 
 
 def contexts(plan: str, base: RunContext = BASE) -> dict[str, RunContext]:
-    return {label: arm.settings() for label, arm in plan_arms(read_plan(plan), base, plan).items()}
+    chosen, context = plan_context(plan, base, ())
+    return {label: arm.settings() for label, arm in plan_arms(chosen.arms, context, plan).items()}
 
 
-def test_the_ablation_is_the_default() -> None:
-    _, arms = choose_arms(TaskSelection(), RunContext(k=1))
-    assert list(arms) == ["A", "S", "B", "C k=1", "D k=1"]
+def choose(plan: str = "", *, base: RunContext | None = None, **typed: Any) -> Chosen:
+    return choose_arms({}, base or RunContext(), plan=plan, **typed)
+
+
+def test_the_ablation_is_the_default_and_a_label_stays_as_written() -> None:
+    _, arms, pairs = choose(base=RunContext(k=1, scf="off"))
+    assert list(arms) == list("ASBCD")
     assert [arm.settings().name for arm in arms.values()] == ["A", "S", "B", "C", "D"]
-    assert list(contexts("ablation", RunContext())) == list("ASBCD")
+    assert pairs == [("A", "S"), ("S", "B"), ("S", "C"), ("B", "D"), ("C", "D")]
+    _, typed, _ = choose(base=RunContext(k=1), arms=["mine:scf=off", "D x:scf=off"])
+    assert list(typed) == ["mine", "D x"] and {a.settings().k for a in typed.values()} == {1}
+
+
+def test_typed_pairs_replace_those_of_the_plan() -> None:
+    assert choose(conditions="B,D", compare=["D:B"]).compare == [("D", "B")]
+    assert choose("paper", compare=["D: C"]).compare == [("D", "C")]
+    assert choose("paper", conditions="A,B").compare == read_plan("paper").compare
+    with pytest.raises(RpmsError, match="--compare 'D:mime': no arm 'mime'"):
+        choose(conditions="D", compare=["D:mime"])
 
 
 @pytest.mark.parametrize("name", [*shipped_plans()])
 def test_every_shipped_plan_says_what_it_is_for_and_can_be_opened(name: str) -> None:
     assert read_plan(name).about and f"`{name}`" in DOCS.read_text()
-    if name in NEED_MEMORY or name in PUBLISHED or name == "paper_arbitration":
+    if name in NEED_MEMORY or name in PUBLISHED or name == "paper-2x2":
         return
-    arms = contexts(name)
+    base = BASE.with_(max_steps=0) if name.startswith("paper") else BASE
+    arms = contexts(name, base)
     models = {label: context.model for label, context in arms.items()}
     controls = {label: models.pop(label) for label in list(models) if "control" in label}
     assert set(controls.values()) <= {"random"}
     assert len(controls) == sum(arms[label].guard == "policy" for label in models)
     assert set(models.values()) == {"openai:x"}
-    assert all(context.max_steps == 9 for context in arms.values())
+    assert all(context.max_steps == base.max_steps for context in arms.values())
     assert len(set(arms.values())) == len(arms)
 
 
@@ -85,27 +100,22 @@ def test_an_arm_is_what_its_label_says(plan: str, setting: str, values: dict[str
     assert all(context.condition == label[0] for label, context in arms.items())
 
 
-def test_a_label_names_what_the_command_line_adds() -> None:
-    arms = contexts("scf", RunContext(k=1, guard="verify"))
-    assert list(arms)[:2] == ["D+verify scf=off k=1", "D+verify scf=occupancy k=1"]
-    _, typed = choose_arms(TaskSelection(), RunContext(k=1), arms=["mine:scf=off", "D x:scf=off"])
-    assert list(typed) == ["mine", "D x k=1"], "a name of one's own stays"
-
-
-def test_the_learning_curve_takes_one_snapshot_per_round(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("plan", "before"), [("rounds", "SB"), ("paper-rounds", "AB")])
+def test_the_learning_curves_take_one_snapshot_per_round(
+    plan: str, before: str, tmp_path: Path
+) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"m.round{number}.jsonl").write_text("")
-    base = BASE.with_(memory_file=str(tmp_path / "m.jsonl"))
-    curve, alone = contexts("rounds", base), contexts("memory_rounds", base)
-    assert list(curve) == [f"round {number}" for number in range(4)]
-    assert list(alone) == [f"C round {number}" for number in range(4)]
-    assert curve["round 0"].condition == "B" and alone["C round 0"].condition == "S"
-    for number in (1, 2, 3):
-        file = str(tmp_path / f"m.round{number}.jsonl")
-        both = curve[f"round {number}"], alone[f"C round {number}"]
-        assert [(c.condition, c.memory_file) for c in both] == [("D", file), ("C", file)]
+    arms = contexts(plan, RunContext(memory_file=str(tmp_path / "m.jsonl")))
+    for condition, start in zip("CD", before, strict=True):
+        rounds = [f"{condition} round {number}" for number in (1, 2, 3)]
+        assert [arms[label].condition for label in (start, *rounds)] == [start, *condition * 3]
+        assert [Path(arms[label].memory_file).name for label in rounds] == [
+            f"m.round{number}.jsonl" for number in (1, 2, 3)
+        ]
+    assert len(arms) == 8
     with pytest.raises(RpmsError, match=r"no memory of round 4: .*m\.round4\.jsonl"):
-        round_file(base.memory_file, 4)
+        round_file(str(tmp_path / "m.jsonl"), 4)
 
 
 @pytest.mark.parametrize(("plan", "message"), [
@@ -152,64 +162,59 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
 
 
 PLAN = """
-split: generated_seen
-limit: 3
-types: [pick_and_place_simple]
-repeats: 2
+tasks: {split: generated_seen, limit: 3, types: [pick_and_place_simple], repeats: 2}
 settings: {k: 2, model: sim, guard: off}
-varies: [guard]
 arms:
   ours: {condition: D}
   mine: {condition: B, scf: off, theta: 0.8, rules: my/rules}
+  theirs: {condition: A, k: 5}
+compare: [[ours, mine]]
 """
 
 
 def test_a_plan_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
-    selection, arms = choose_arms(TaskSelection(env="alfworld"), RunContext(), plan=str(file))
+    selection, arms, pairs = choose_arms({"env": "alfworld"}, RunContext(), plan=str(file))
     assert (selection.split, selection.limit, selection.repeats, selection.env) == (
         "generated_seen", 3, 2, "alfworld"
     )  # fmt: skip
-    assert list(arms) == ["ours", "mine"]
+    assert list(arms) == ["ours", "mine", "theirs"] and pairs == [("ours", "mine")]
     mine = arms["mine"].settings()
     assert (mine.k, mine.scf, mine.theta, mine.rules_dir) == (2, "off", 0.8, "my/rules")
     assert mine.condition == "B" and arms["ours"].settings() == RunContext(k=2)
+    assert arms["theirs"].settings().k == 5, "an arm may change a setting of the plan"
     # Arms that are typed replace those of the file, and keep its tasks and settings.
-    selection, arms = choose_arms(
-        TaskSelection(), RunContext(), "D+verify", ["x:scf=off"], str(file)
-    )
+    selection, arms, pairs = choose(str(file), conditions="D+verify", arms=["x:scf=off"])
     assert selection.limit == 3 and list(arms) == ["D+verify", "x"]
-    assert {arm.settings().k for arm in arms.values()} == {2}
+    assert {arm.settings().k for arm in arms.values()} == {2} and pairs == [("ours", "mine")]
 
 
-def test_a_plan_that_extends_another_is_held_to_it(tmp_path: Path) -> None:
+def test_a_plan_extends_another(tmp_path: Path) -> None:
     (tmp_path / "below.yaml").write_text(PLAN)
     file = tmp_path / "above.yaml"
 
-    def extended(more: str) -> tuple[TaskSelection, dict[str, Any]]:
+    def extended(more: str) -> Chosen:
         file.write_text(f"extends: {tmp_path}/below.yaml\n{more}")
-        return choose_arms(TaskSelection(), RunContext(), plan=str(file))
+        return choose(str(file))
 
-    selection, arms = extended("settings: {theta: 0.9}\narms: {D+verify: {condition: D+verify}}")
-    assert (selection.split, selection.repeats) == ("generated_seen", 2)
-    assert list(arms) == ["D+verify"]
-    assert (arms["D+verify"].settings().k, arms["D+verify"].settings().theta) == (2, 0.9)
-    assert list(extended("")[1]) == ["ours", "mine"]
-    for more, refusal in {
-        "settings: {k: 3}": "sets k=2, not 3",
-        "repeats: 1": "sets repeats=2, not 1",
-        "arms: {D: {condition: D, k: 3}}": "sets k=2, not 3",
-    }.items():
-        with pytest.raises(RpmsError, match=refusal):
-            extended(more)
+    chosen = extended("settings: {theta: 0.9}\narms: {D+verify: {condition: D+verify}}")
+    assert (chosen.tasks.split, chosen.tasks.repeats) == ("generated_seen", 2)
+    assert list(chosen.arms) == ["D+verify"] and chosen.compare == []
+    settings = chosen.arms["D+verify"].settings()
+    assert (settings.k, settings.theta, settings.guard) == (2, 0.9, "verify")
+    whole = extended("tasks: {limit: 9}")
+    assert list(whole.arms) == ["ours", "mine", "theirs"] and whole.compare == [("ours", "mine")]
+    assert (whole.tasks.limit, whole.tasks.split) == (9, "generated_seen")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("arms: {}", "arms: "),
-        ("arms: {x: {}}\nlimits: 3", r":2: unknown key 'limits'; did you mean 'limit'\?"),
+        ("tasks: {limits: 3}", r":1: tasks.* unknown key 'limits'; did you mean 'limit'\?"),
+        ("arms: {x: {}}\ncompare: [[x, y]]", "compare: no arm 'y'"),
+        ("arms: {x: {}}\ncompare: [[x]]", ":2: compare"),
         ("arms: [A]", r":1: arms: "),
         ("- A", ":1: "),
         ("arms: {x: {}}\narms: {x: {}}", ":2: the key 'arms' is given a second time"),
@@ -220,7 +225,6 @@ def test_a_plan_that_extends_another_is_held_to_it(tmp_path: Path) -> None:
         ("arms: {x: {memory_round: last}}", "arm 'x': memory_round=last is not a number"),
         ("settings: {thteta: 1}", "settings: unknown setting 'thteta'; did you mean 'theta'"),
         ("settings: {theta: 9}", "settings: theta=9.0 is not possible"),
-        ("varies: [colour]", "unknown setting 'colour'"),
         ("extends: nowhere", "'nowhere' is neither a plan"),
     ],
 )
@@ -230,7 +234,7 @@ def test_a_mistake_in_a_plan_is_reported_with_its_place(
     file = tmp_path / "plan.yaml"
     file.write_text(text)
     with pytest.raises(RpmsError, match=message) as caught:
-        choose_arms(TaskSelection(), RunContext(), plan=str(file))
+        choose(str(file))
     assert "\n" not in str(caught.value)
     if "extends" not in text:
         assert str(file) in str(caught.value)
@@ -240,10 +244,10 @@ def test_a_mistake_in_a_plan_is_reported_with_its_place(
 def test_a_published_protocol_is_cited_and_can_be_run(name: str) -> None:
     plan = read_plan(name)
     assert plan.differs and any(sign in plan.source for sign in ("arXiv", "paper"))
-    env = plan.env or "alfworld"
-    selection, arms = choose_arms(TaskSelection(), RunContext(model="openai:m"), plan=name)
-    assert list(arms) == list("ASBCD"), "what the plan fixes is on the card"
-    assert not plan.split or selection.split in get_environment(env).splits()
+    env = plan.tasks.env or "alfworld"
+    selection, arms, _ = choose(name, base=RunContext(model="openai:m"))
+    assert list(arms) == list("ACBD" if name == "paper" else "ASBCD")
+    assert not plan.tasks.split or selection.split in get_environment(env).splits()
     for arm in arms.values():
         context = arm.settings()
         assert {key: context.plain[key] for key in plan.settings} == plan.settings
@@ -252,8 +256,7 @@ def test_a_published_protocol_is_cited_and_can_be_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_setting_of_a_plan_refuses_another_value_be_it_the_default(name: str) -> None:
-    """In Python or typed; only what the plan says that it varies may differ, and by arm."""
+def test_a_typed_setting_may_not_contradict_the_plan_and_an_arm_may(name: str) -> None:
     plan, usual = read_plan(name), RunContext()
     for setting, value in plan.settings.items():
         declared = declarations()[setting]
@@ -261,34 +264,35 @@ def test_every_setting_of_a_plan_refuses_another_value_be_it_the_default(name: s
         kind = str if declared.choices else declared.kind
         other = next(o for o in others if type(o) is kind and o != value)
         refusal = f"plan {name} sets {setting}={value}, not {other}; "
-        with pytest.raises(RpmsError, match=re.escape(refusal)) as caught:
-            choose_arms(
-                TaskSelection(), RunContext(**{setting: other}), plan=name, typed_settings=[setting]
-            )
-        context = RunContext(**{setting: value})
-        _, arms = choose_arms(TaskSelection(), context, plan=name, typed_settings=[setting])
-        assert arms["D"].settings().plain[setting] == value
-        arm = f"own:{setting}={other}"
-        if setting in plan.varies:
-            assert "vary it in an arm: --arm" in str(caught.value)
-            _, arms = choose_arms(TaskSelection(), RunContext(), arms=[arm], plan=name)
-            assert arms["own"].settings().plain[setting] == other
-        else:
-            with pytest.raises(RpmsError, match=re.escape(f"arm 'own': {refusal}")):
-                choose_arms(TaskSelection(), RunContext(), arms=[arm], plan=name)
-
-
-def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
-    for condition, guard in {"D+verify": "verify", "a+offer": "offer", "E": "policy"}.items():
-        label = condition[0].upper() + condition[1:]
-        refusal = f"arm '{label}': plan paper sets guard=off, not {guard}"
         with pytest.raises(RpmsError, match=re.escape(refusal)):
-            choose_arms(TaskSelection(), RunContext(), f"A,{condition}", plan="paper")
-    _, arms = choose_arms(TaskSelection(), RunContext(), plan="paper_arbitration")
-    assert {label: arm.settings().arbitration for label, arm in arms.items()} == {
-        f"D arbitration={mode}": mode for mode in ("none", "soft", "hard", "hard+soft")
-    }
-    assert {arm.settings().memory_form for arm in arms.values()} == {"recorded"}
+            choose(name, base=RunContext(**{setting: other}), typed_settings=[setting])
+        same = RunContext(**{setting: value})
+        assert choose(name, base=same, typed_settings=[setting]).arms["D"].settings().plain[
+            setting] == value  # fmt: skip
+        arms = choose(name, arms=[f"own:{setting}={other}"]).arms
+        assert arms["own"].settings().plain[setting] == other
+
+
+def test_the_tables_of_the_paper_have_its_arms_and_pairs() -> None:
+    modes = contexts("paper-arbitration", RunContext())
+    assert {label: context.arbitration for label, context in modes.items()} == {
+        "no arbitration": "none", "soft only": "soft", "hard only": "hard", "hard+soft": "hard+soft"
+    }  # fmt: skip
+    filters = contexts("paper-scf", RunContext())
+    assert {label: (c.condition, c.scf) for label, c in filters.items()} == {
+        "C": ("C", "occupancy"), "C without SCF": ("C", "off"),
+        "D": ("D", "occupancy"), "D without SCF": ("D", "off"),
+    }  # fmt: skip
+    square = choose("paper-2x2")
+    assert {*map(frozenset, square.compare)} >= {frozenset("A" + other) for other in "BCD"}
+    fixed = read_plan("paper").settings
+    for context in (
+        *modes.values(),
+        *filters.values(),
+        *contexts("paper-2x2", RunContext()).values(),
+    ):
+        free = {"arbitration", "scf"}
+        assert all(context.plain[name] == fixed[name] for name in {*fixed} - free)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +301,7 @@ def test_a_condition_with_a_guard_contradicts_the_paper() -> None:
         (["--memory-form", "grounded"], "memory_form=recorded, not grounded"),
         (["--history", "3"], "history=-1, not 3"),
         (["--guard", "verify"], "guard=off, not verify"),
-        (["--memory-tokens", "400"], "memory_tokens=0, not 400"),
+        (["--memory-tokens", "1200"], "memory_tokens=0, not 1200"),
         (["--trials", "2"], "trials=1, not 2"),
         (["--plan", "reflexion", "--trials", "1"], "trials=10, not 1"),
         (["--plan", "react", "--env", "scienceworld"], "env=alfworld, not scienceworld"),
@@ -311,5 +315,9 @@ def test_what_is_typed_and_contradicts_the_plan_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rpms = in_process(monkeypatch, capsys)
-    done = rpms("eval", "--plan", "paper", "--out", tmp_path / "run", *typed)
+    plan = [] if "--plan" in typed else ["--plan", "paper"]
+    done = rpms("eval", *plan, "--out", tmp_path / "run", *typed)
     assert done.code == 2 and refusal in done.err and done.err.count("\n") == 1
+    if "--trials" not in typed:
+        assert rpms("run", *plan, *typed).err == done.err
+        assert rpms("learn", *plan, "--out", tmp_path / "m.jsonl", *typed).err == done.err

@@ -23,14 +23,15 @@ from tests.evals.sample_runs import contexts, write_run
 LONG = "D with the very long name of a filter & $k$ < 3 of my own"
 WINS = {
     "A": [False] * 8 + [True] * 4, "B": [True] * 10 + [False] * 2, "D": [True] * 12,
-    "C round 1": [True, False] * 6, "C round 2": [True, True, False] * 4, LONG: [True] * 12,
+    "C": [True, False] * 6, "C round 1": [True, False] * 6, "C round 2": [True, True, False] * 4,
+    LONG: [True] * 12,
 }  # fmt: skip
 
 
 def eight_arms(folder: Path, number: int = 1) -> Path:
-    names = contexts("A", "B", "D") | {
-        "C round 1": contexts("C")["C"], "C round 2": contexts("C")["C"], LONG: contexts("D")["D"],
-    }  # fmt: skip
+    rounds = {f"C round {n}": {**contexts("C")["C"], "memory_file": f"m.round{n}.jsonl"}
+              for n in (1, 2)}  # fmt: skip
+    names = {name: contexts(name)[name] for name in "ABDC"} | rounds | {LONG: contexts("D")["D"]}
     names = {name: {**context, "seed": number} for name, context in names.items()}
     broken = {1: {"judged": [["known action", "kept"], ["O-ACT-001", "broken"]]}}
     steps = {(name, task): broken for name in WINS for task in range(0, 12, 1 + len(name) % 3)}
@@ -67,7 +68,7 @@ def test_every_kind_is_a_column_wide_and_shows_its_texts_whole(
     figure.draw_without_rendering()
     box = figure.get_tightbbox()  # in inches, of all that is drawn
     assert box.x0 >= 0 and box.x1 <= 3.3 and box.y0 >= 0 and box.y1 <= figure.get_figheight()
-    if kind not in ("differences", "rounds"):
+    if kind not in ("differences", "rounds", "square"):
         assert LONG in words_of(drawn[kind])
 
 
@@ -114,6 +115,37 @@ def test_the_figures_are_those_of_the_tables(report: Report, drawn: dict[str, Pl
         assert outcome in words_of(drawn["memories"])
 
 
+def test_the_dotted_line_of_the_2x2_is_what_both_gains_add_up_to(drawn: dict[str, Plot]) -> None:
+    (axes,) = drawn["square"].figure.axes
+    (line,) = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
+    # B won 10 of 12, C 6 and A 4.
+    assert list(line.get_xdata()) == [pytest.approx(100 * (10 + 6 - 4) / 12)] * 2
+    assert "additive expectation, 100.0" in words_of(drawn["square"])
+
+
+def test_the_learning_curve_has_the_entries_of_each_round(tmp_path: Path) -> None:
+    arms = {"A": contexts("A")["A"], "B": contexts("B")["B"]}
+    arms |= {
+        f"{letter} round {n}": {**contexts(letter)[letter], "memory_file": f"m.round{n}.jsonl"}
+        for letter in "CD"
+        for n in (1, 2)
+    }
+    digests = {name: name[-1] * 64 for name in arms if "round" in name}
+    wins = {name: [True] * n + [False] * (8 - n) for n, name in enumerate(arms, start=1)}
+    folder = write_run(
+        tmp_path, wins, logs=False, conditions=arms, hashes={"memory": digests},
+        memories={"1" * 64: {"entries": 233}, "2" * 64: {"entries": 331}},
+    )  # fmt: skip
+    report = read_report(folder)
+    rows = report.only(["rounds"]).tables[0].as_json()["rows"]
+    assert [(row["round"], row["entries"]) for row in rows] == [("R0", 0), ("R1", 233), ("R2", 331)]
+    # The arms in their order won one task more each: A, B, then C and D.
+    assert [row["C memory"]["share"] * 8 for row in rows] == [1, 3, 4]
+    assert [row["D rules+memory"]["share"] * 8 for row in rows] == [2, 5, 6]
+    words = words_of(report.plot("rounds"))
+    assert "R1 233" in words and "R2 331" in words
+
+
 def test_arms_with_equal_results_are_all_seen(tmp_path: Path) -> None:
     """Their points differ in size, and a solid line is under the broken ones and wider."""
     names = ("A", "B", "C", "D", "D k=9")
@@ -155,7 +187,7 @@ def test_the_runs_of_an_experiment_are_points_beside_their_mean(tmp_path: Path) 
 
 def test_a_plot_without_data_says_what_it_needs(tmp_path: Path) -> None:
     alone = read_report(write_run(tmp_path / "alone", {"A": [True]}, logs=False))
-    for kind in ("differences", "memories", "rules", "rounds"):
+    for kind in ("differences", "memories", "rules", "rounds", "square"):
         with pytest.raises(RpmsError, match=f"no plot '{kind}': it needs"):
             alone.plot(kind)
 

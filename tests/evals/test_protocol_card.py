@@ -14,35 +14,53 @@ from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.report.page import render_page
 from rpms.evals.records.protocol_card import card_text, protocol_card, types_missing
 from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.running.diff_arms import played_states, prompt_of
 from rpms.evals.running.manifest import make_manifest, merge_manifest
 from rpms.evals.running.plan import make_plan
-from rpms.evals.running.plan_file import condition_contexts, plan_arms, read_plan
+from rpms.evals.running.plan_file import condition_contexts, plan_context, read_plan
 from rpms.graph import build_graph, run_episode
 from rpms.nodes import prompt_build
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.prompts.blocks import load_system
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.limits import MOST_TASKS, MOST_TOKENS
+from rpms.vocabulary.limits import MOST_TASKS
 from tests.evals.sample_runs import write_run
 
 
 def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() -> None:
     """No fifth type, no k, no limit of tokens, and the nine actions of the listing."""
     fixed = read_plan("paper").settings
-    assert (fixed["k"], fixed["token_budget"]) == (MOST_TASKS, MOST_TOKENS)
+    assert (fixed["k"], fixed["memory_tokens"]) == (MOST_TASKS, 0)
     prompts = get_environment("alfworld").prompts
     actions = re.findall(r"^\d+\. (\w+)", load_system(prompts, "paper"), re.M)
     assert actions == ["go", "take", "put", "open", "close", "use", "clean", "heat", "cool"]
     assert load_system(prompts, "ours") == load_system(prompts) != load_system(prompts, "paper")
     science = get_environment("scienceworld").prompts
     assert load_system(science, "paper") == load_system(science)
-    assert "nothing" not in read_plan("paper").differs
+
+
+def paper_context(condition: str) -> RunContext:
+    return plan_context("paper", RunContext(), ())[1].under(condition)
+
+
+@pytest.mark.engine
+def test_the_paper_protocol_tells_no_condition_more_than_the_paper_does() -> None:
+    """Neither what is hot, nor why the last action failed, nor actions that A is not told of."""
+    seen = dict[str, str]()
+    for style in ("ours", "paper"):
+        context = paper_context("D").with_(prompt_style=style)
+        states = played_states(context, "alfworld", limit=6, max_steps=30)
+        prompts = [message["content"] for s in states for message in prompt_of(s, context)]
+        seen[style] = "\n".join(prompts)
+    for words in ("[Last Action]", "\n  Known: ", "] inventory", "] examine <thing>"):
+        assert words in seen["ours"] and words not in seen["paper"], words
+    assert "] take <object> from <place>" in seen["paper"]
 
 
 @pytest.mark.engine
 def test_the_paper_protocol_is_what_the_prompts_show() -> None:
     seen = dict[str, set[str]]()
-    context = plan_arms(read_plan("paper"), RunContext())["D"].settings()
+    context = paper_context("D")
 
     def build(state: EpisodeState) -> EpisodeState:
         update = prompt_build(state)
@@ -62,8 +80,9 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
 
 
 KEYS = [
-    "split", "tasks", "types missing", "wording", "steps", "examples", "history", "action list",
-    "system prompt", "trials", "repeats", "decoding", "learning data", "memory", "recall", "rules",
+    "split", "tasks", "types missing", "arms", "wording", "steps", "examples", "history",
+    "action list", "system prompt", "trials", "repeats", "decoding", "learning data", "memory",
+    "recall", "rules", "rules printed",
 ]  # fmt: skip
 
 
@@ -80,12 +99,13 @@ def test_every_point_is_there(run: Run) -> None:
     assert list(card) == KEYS
     assert card["split"] == "alfworld generated_unseen" and card["tasks"].startswith("2 (")
     assert {name: card[name] for name in KEYS[2:]} == {
-        "types missing": "not recorded", "wording": "the paper's",
+        "types missing": "not recorded", "arms": "as their labels say", "wording": "the paper's",
         "steps": "50", "examples": "1", "history": "all turns",
         "action list": "not shown", "system prompt": "ours", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm",
-        "recall": "grounded, at most 3 of each type, all types, 1200 tokens", "rules": "rrrrrrrr",
+        "recall": "grounded, at most 3 of each type, all types, 400 tokens", "rules": "rrrrrrrr",
+        "rules printed": "goal",
     }  # fmt: skip
     turned = run.manifest.model_copy(update={"tasks": run.manifest.tasks[::-1]})
     fewer = run.manifest.model_copy(update={"tasks": run.manifest.tasks[:1]})
@@ -147,9 +167,7 @@ def test_every_output_carries_the_card(run: Run) -> None:
 def test_the_baseline_is_said_to_show_all_its_turns() -> None:
     arms = condition_contexts(["A", "S", "D"], RunContext(history=3))
     manifest = make_manifest(make_plan("alfworld", "generated_unseen", arms, 1))
-    assert protocol_card(manifest)["history"] == (
-        "all turns (A) | last 3 (S history=3, D history=3)"
-    )
+    assert protocol_card(manifest)["history"] == ("all turns (A) | last 3 (S, D)")
     assert manifest.conditions["A"]["history"] == -1
 
 
@@ -158,4 +176,5 @@ def test_an_arm_is_said_to_have_only_what_it_has() -> None:
     arms = {"short": RunContext(max_steps=3), "D": RunContext(memory_method="reflexion")}
     card = protocol_card(make_manifest(make_plan("alfworld", "generated_unseen", arms, 1)))
     assert card["steps"] == "3 (short) | 50 (D)"
+    assert card["arms"] == "short: D; D memory_method=reflexion"
     assert card["memory"].endswith(" | none (D)") and card["learning data"].endswith("| none (D)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import ceil
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,7 @@ from rpms.graph import build_graph, run_episode
 from rpms.nodes import make_prompt_build, memory_selection
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import RECAP, Knowledge, knowledge_blocks
-from rpms.prompts.context_budget import estimate, left_out
+from rpms.prompts.context_budget import MARGIN, estimate, left_out
 from rpms.prompts.examples import LEFT_OUT, NEW_TASK, excerpt, list_once, load_examples
 from rpms.rules import ActiveRules, match_action
 from rpms.vocabulary.context import ALL_TURNS, RunContext
@@ -34,7 +35,14 @@ def build(
     context = RunContext.for_condition(condition, **settings)
     model = GenericFakeChatModel(messages=iter(()))
     model.profile = {"max_input_tokens": context_tokens}
-    return cast(Any, make_prompt_build(model)(under(state, context))["prompt"])
+    before = {**under(state, context), "prompt": [], "usage": None}
+    return cast(Any, make_prompt_build(model)(cast(EpisodeState, before))["prompt"])
+
+
+def limit_for(prompt: list[Message]) -> int:
+    """The least context length that has space for a prompt beside the reply."""
+    reply = get_environment("alfworld").max_tokens
+    return reply + ceil((sum(map(estimate, prompt)) + 12) / (1 - MARGIN))
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])
@@ -51,8 +59,10 @@ def test_only_the_last_turns_are_shown(condition: str, layout: str, play_script:
         assert state["first_observation"] in opening
         assert cut[-1]["content"].endswith(state["history"][-1]["observation"])
         assert bool(newest) == (history == 0)
-    tight = build(state, condition, layout=layout, history=5, context_tokens=300)
-    assert tight[head:] == build(state, condition, layout=layout, history=3)[head:]
+    shorter = build(state, condition, layout=layout, history=3)
+    limit = limit_for(shorter)
+    tight = build(state, condition, layout=layout, history=5, context_tokens=limit)
+    assert tight[head:] == shorter[head:]
     assert tight[head - 1]["content"].count(left_out(turns - 3)) == 1
 
 
@@ -70,7 +80,8 @@ def test_whoever_has_fewer_turns_has_a_state_block_for_the_others(
         assert recapped == (hidden > 0) == (condition[0] != "A")
         unchanged = cut == whole  # whole prompts in a failed comparison would be compared for hours
         assert unchanged == (condition[0] == "A")
-    tight = build(state, condition, history=0, context_tokens=300)
+    limit = limit_for([*whole[:-2], whole[-1]])
+    tight = build(state, condition, history=0, context_tokens=limit)
     assert len(tight) < len(whole), "the model's context is a limit for all"
 
 

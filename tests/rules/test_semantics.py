@@ -173,6 +173,16 @@ def test_simulation(action: str, before: dict[str, Any], expected: dict[str, Any
     assert belief == untouched
 
 
+def test_the_view_is_lost_only_by_what_may_reveal_something() -> None:
+    """Focusing shows nothing new, so the next step is still known to be in view."""
+    manual, here = load_manual("scienceworld"), believing(visible=["stove", "thermometer"])
+    focused = simulate(manual, "focus on thermometer", here)
+    assert focused["visible"] == here["visible"]
+    assert check_action(manual, "focus on stove", focused).verdict == "holds"
+    for action in ("teleport to kitchen", "open stove", "activate stove", "mix stove"):
+        assert simulate(manual, action, here)["visible"] == [], action
+
+
 def test_where_no_states_are_listed_as_alternatives_one_replaces_all(tmp_path: Path) -> None:
     (tmp_path / "environment.yaml").write_text("alternatives: []\n", encoding="utf-8")
     manual = load_manual("alfworld", str(tmp_path))

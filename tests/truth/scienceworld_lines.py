@@ -433,7 +433,9 @@ def goal(moment: Moment, match: re.Match[str]) -> Iterable[str]:
 
 @kind("goal", r"Target: (.+)")
 def target(moment: Moment, match: re.Match[str]) -> Iterable[str]:
-    return is_so(match[1] == moment.state["goal"]["object"], "another target")
+    goal = moment.state["goal"]
+    spelled = match[1] in goal["sentence"] or goal["object"] not in goal["sentence"].lower()
+    return is_so(match[1].lower() == goal["object"] and spelled, "another target")
 
 
 @kind("situation", r"\[Current Objective\] (.+?)((?:; [^;]+)*)")

@@ -160,6 +160,7 @@ class Alfworld(Environment):
     demo = Demo("generated_unseen", story=2, model="local:smollm2-alfworld", max_tokens=96)
     packages = ("alfworld",)
     max_live = None
+    ends_lost = False
     lists_actions = True
     states_decide = False  # no action has hot, cool or clean as a precondition
     nowhere = "middle of the room"

@@ -15,7 +15,7 @@ from typing import Any
 
 from rpms.envs.base import BlockName, Demo, Environment, LiveGame, Task
 from rpms.envs.scienceworld import belief as beliefs
-from rpms.envs.scienceworld import goals, tasks, truth
+from rpms.envs.scienceworld import goals, names, tasks, things, truth
 from rpms.envs.scienceworld.things import TASK
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal, read_state
@@ -47,6 +47,7 @@ RESULTS: Mapping[str, Sequence[str]] = {
 LAG = 1
 
 _USED = re.compile(r"use (.+?)(?: in inventory)? on .+")
+_FOCUS = re.compile(r"focus on (?!.* stage\b)(.+)")
 _TAKEN = re.compile(r"pick up (.+)")
 _LOOSE = [
     (re.compile(pattern, re.I), command)
@@ -127,6 +128,20 @@ def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def steps_done(entry: Mapping[str, Any], belief: Belief) -> set[int]:
+    """The steps that focus on what was focused on already: the order counts, so never again.
+
+    A plant is focused on in each of its stages, which the events do not tell apart.
+    """
+    target = goals.parse_goal(belief["flags"][TASK])["object"] if TASK in belief["flags"] else ""
+    focused, done = things.events(belief, things.FOCUS), set[int]()
+    for number, step in enumerate(entry.get("lifted", ())):
+        match = _FOCUS.fullmatch(step.replace("{the object}", target))
+        if match and any(things.same_thing(thing, match[1]) for thing in focused):
+            done.add(number)
+    return done
+
+
 def needed_instrument(actions: Sequence[str]) -> str:
     """The tool that the actions use without fetching it first, or an empty text."""
     fetched: list[str] = []
@@ -169,6 +184,8 @@ class ScienceWorld(Environment):
     print_state = staticmethod(beliefs.print_state)
     compat = staticmethod(compat)
     requirements = staticmethod(requirements)
+    is_known = staticmethod(names.is_known)
+    steps_done = staticmethod(steps_done)
     read_action = staticmethod(read_action)
     tasks = staticmethod(tasks.list_tasks)
     belief_errors = staticmethod(truth.disagreements)

@@ -30,6 +30,7 @@ from rpms.envs.scienceworld.things import (
     events,
     kinds,
     kinds_if_any,
+    measured_as,
     phase_of,
     same_thing,
     split_phase,
@@ -307,17 +308,18 @@ def _changed(belief: Belief, what: str) -> bool:
 def _decided(belief: Belief, what: str, boxes: Boxes) -> bool:
     """True once the readings show on which side of the limit it melts.
 
-    Liquid below the limit means that it melts below it; solid above the limit, above it. A reading
-    at the limit decides nothing: the thermometer prints whole degrees. Under its plain name a
-    substance is solid, unless the vocabulary lists it as a liquid.
+    Liquid below the limit means that it melts below it; solid above the limit, above it. The last
+    reading has to be on the same side, because the answer is chosen by it. A reading at the limit
+    decides nothing: the thermometer prints whole degrees.
     """
-    reading, phase = temperature_of(belief, what), phase_of(belief, what)
-    phase = phase or ("liquid" if is_a(what, kinds("liquid")) else "solid")
-    limits = [_limit(when)[1] for _, when in boxes]
-    if reading is None or not limits:
+    last, limits = temperature_of(belief, what), [_limit(when)[1] for _, when in boxes]
+    if last is None or not limits:
         return False
-    sides = {"liquid": reading < min(limits), "solid": reading > max(limits)}
-    return sides.get(phase, False)
+    if last < min(limits):
+        return any(read < min(limits) for read in measured_as(belief, what, "liquid"))
+    return last > max(limits) and any(
+        read > max(limits) for read in measured_as(belief, what, "solid")
+    )
 
 
 def _running(belief: Belief, what: str) -> bool:

@@ -25,7 +25,7 @@ import yaml
 
 from rpms.vocabulary.belief import Belief, Event
 from rpms.vocabulary.files import YAML_LOADER
-from rpms.vocabulary.naming import same_words
+from rpms.vocabulary.naming import is_a, same_words
 
 VOCABULARY = Path(__file__).with_name("vocabulary.yaml")
 
@@ -39,8 +39,9 @@ UNLISTED = "truncated"  # the things carried from the start were never listed
 # Suffix of the flag that holds a substance's name before its phase changed.
 WAS = " was"
 # Kinds of events: the things focused on, in order; the ingredients of the recipe; the pots that
-# seeds were put into, in order; the rooms where temperatures were read.
-FOCUS, RECIPE, SOWN, READ = "focus", "recipe", "sown", "read"
+# seeds were put into, in order; the rooms where temperatures were read; each reading of a thing, as
+# a solid or as a liquid.
+FOCUS, RECIPE, SOWN, READ, MEASURED = "focus", "recipe", "sown", "read", "measured"
 
 BROKEN = "broken"
 # The state of a thing that something was poured into.
@@ -120,10 +121,33 @@ def note(belief: Belief, name: str, states: Iterable[str], view: Collection[str]
 
 
 def note_reading(belief: Belief, name: str, reading: str) -> None:
-    """Record a measured temperature; the other states of the thing stay."""
-    lasting = split_phase(name)[0]
+    """Record a measured temperature; the other states of the thing stay.
+
+    A command may spell the name in lower case, and it may tell a new phase.
+    """
+    lasting, phase = split_phase(name)
     states = [state for state in states_of(belief, lasting) if not _is_reading(state)]
-    belief["flags"][lasting] = ", ".join([*states, reading])
+    if phase:
+        states = [phase, *(state for state in states if state not in _PHASES)]
+    belief["flags"][_spelled(belief, lasting)] = ", ".join([*states, reading])
+    measured = f"{lasting.lower()} as {phase_or_usual(belief, name)}: {reading}"
+    if measured not in events(belief, MEASURED):
+        add_event(belief, MEASURED, measured)
+
+
+def measured_as(belief: Belief, name: str, phase: str) -> list[float]:
+    """The temperatures that were read of a thing while it was solid, or liquid."""
+    start = f"{split_phase(name)[0].lower()} as {phase}: "
+    readings = (text for text in events(belief, MEASURED) if text.startswith(start))
+    last = temperature_of(belief, name) if phase_or_usual(belief, name) == phase else None
+    earlier = [float(text.removeprefix(start).split()[0]) for text in readings]
+    return earlier if last is None else [*earlier, last]
+
+
+def phase_or_usual(belief: Belief, name: str) -> str:
+    """The phase of a thing; under its plain name it is solid, unless listed as a liquid."""
+    usual = "liquid" if is_a(name, kinds("liquid")) else "solid"
+    return phase_of(belief, name) or usual
 
 
 def names_before(belief: Belief, name: str) -> list[str]:
@@ -134,13 +158,14 @@ def names_before(belief: Belief, name: str) -> list[str]:
 
 def states_of(belief: Belief, name: str) -> list[str]:
     """All states of a thing, its phase or switch first, a temperature last."""
-    lasting = split_phase(name)[0]
-    text = belief["flags"].get(lasting)
-    if text is None:
-        # Goals are spelled in lower case, "unknown substance B" is not.
-        spelled = (key for key in belief["flags"] if key.lower() == lasting)
-        text = belief["flags"].get(next(spelled, ""), "")
+    text = belief["flags"].get(_spelled(belief, split_phase(name)[0]), "")
     return text.split(", ") if text else []
+
+
+def _spelled(belief: Belief, lasting: str) -> str:
+    """A name as the flags spell it: goals are in lower case, "unknown substance B" is not."""
+    spelled = (key for key in belief["flags"] if key.lower() == lasting)
+    return lasting if lasting in belief["flags"] else next(spelled, lasting)
 
 
 def phase_of(belief: Belief, name: str) -> str:

@@ -1,19 +1,19 @@
 """Joins runs of the same tasks into one run, for tables, verdict and page.
 
 Runs of the same arms that differ only in the model or the seed are one experiment
-(``experiment.py``). If others differ in the commit, the memory or a setting, the labels of their
-arms name these distinguishing settings. Only the tasks that all runs share count.
+(``experiment.py``). Other runs stay apart: an arm that several of them have is called after its
+folder too, ``D (runs/new)``. Only the tasks that all runs share count.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rpms.evals.analysis.experiment import common_arms, pooled_episodes, pooled_settings
-from rpms.evals.records.conditions import ON_THE_CARD, effective, value_text
+from rpms.evals.records.conditions import effective
 from rpms.evals.records.protocol_card import card_differences, memory_of, protocol_card
 from rpms.evals.records.run_folder import Run, read_run
 from rpms.evals.records.schema import Hashes, Manifest, PlannedTask
@@ -24,8 +24,6 @@ SHARED = ("split", "wording", "trials", "repeats")
 """The points of the protocol card that joined runs must share; others can be in a label."""
 # The server and the timeout of a call have no effect on results.
 IRRELEVANT = ("base_url", "timeout_s")
-RUN_WIDE = ("model", "commit", *sorted(ON_THE_CARD.difference(IRRELEVANT, ["model"])))
-"""Settings that all arms of a run share, so that a single run's labels do not name them."""
 
 
 class SourceArm(NamedTuple):
@@ -62,7 +60,7 @@ def read_joined(folders: Sequence[Path], separate: bool = False) -> Run:
     episodes.sort(key=lambda episode: episode.index)
     return Run(
         runs[0].folder,
-        _joined_manifest(runs, tasks, arms),
+        _joined_manifest(runs, tasks, arms, _pairs(arms)),
         {episode.key: episode for episode in episodes},
         parts=tuple(runs),
         origins={label: (arm.run.folder, arm.label) for label, arm in arms.items()},
@@ -83,7 +81,7 @@ def _pooled(
     episodes.sort(key=lambda e: (e.index, ranks[e.condition], *e.key[2:]))
     return Run(
         runs[0].folder,
-        _joined_manifest(runs, tasks, arms),
+        _joined_manifest(runs, tasks, arms, runs[0].manifest.compare),
         {episode.key: episode for episode in episodes},
         parts=tuple(runs),
         pooled=True,
@@ -122,17 +120,28 @@ def _common_tasks(runs: Sequence[Run]) -> dict[str, PlannedTask]:
 def _labelled(
     runs: Sequence[Run], sides: Sequence[Mapping[str, dict[str, Any]]]
 ) -> dict[str, SourceArm]:
-    """Every arm by a unique label."""
-    names, arms = _distinguishing(sides), list[tuple[str, SourceArm]]()
-    for run, side in zip(runs, sides, strict=True):
-        for label, settings in side.items():
-            arms.append((_label(label, settings, names), SourceArm(run, label, settings)))
-    folders = {run.folder: name for run, name in zip(runs, folder_names(runs), strict=True)}
-    labels = [label for label, _ in arms]
-    for label, arm in arms:
-        if labels.count(label) > 1:  # no recorded setting distinguishes them
-            arm.settings["run"] = folders[arm.run.folder]
-    return {_label(label, arm.settings, ["run"]): arm for label, arm in arms}
+    """Every arm by its label, with its folder if another run has an arm of that label."""
+    times = Counter(label for side in sides for label in side)
+    return {
+        f"{label} ({folder})" if times[label] > 1 else label: SourceArm(run, label, settings)
+        for run, side, folder in zip(runs, sides, folder_names(runs), strict=True)
+        for label, settings in side.items()
+    }
+
+
+def _pairs(arms: Mapping[str, SourceArm]) -> list[tuple[str, str]]:
+    """Each arm of the first run with that of its name in the others, and the pairs of each run."""
+    labels = {(arm.run.folder, arm.label): label for label, arm in arms.items()}
+    firsts: dict[str, str] = {}
+    same = [(firsts.setdefault(arm.label, label), label) for label, arm in arms.items()]
+    runs = {arm.run.folder: arm.run for arm in arms.values()}
+    planned = [
+        (labels[folder, first], labels[folder, second])
+        for folder, run in runs.items()
+        for first, second in run.manifest.compare
+        if {first, second} <= {*run.conditions}
+    ]
+    return [(first, second) for first, second in same if first != second] + planned
 
 
 def _settings(run: Run, label: str) -> dict[str, Any]:
@@ -144,26 +153,11 @@ def _settings(run: Run, label: str) -> dict[str, Any]:
     return {name: value for name, value in effective(settings).items() if name not in IRRELEVANT}
 
 
-def _distinguishing(sides: Sequence[Mapping[str, dict[str, Any]]]) -> list[str]:
-    """The names of the settings in which whole runs, or arms of the same label, differ."""
-    names: dict[str, None] = {}
-    for first, second in combinations(sides, 2):
-        for name in RUN_WIDE:
-            ours, theirs = ({arm[name] for arm in side.values() if name in arm}
-                            for side in (first, second))  # fmt: skip
-            names |= {name: None} if ours and theirs and ours != theirs else {}
-        for a, b in ((first[label], second[label]) for label in first if label in second):
-            names |= {name: None for name in a if name in b and a[name] != b[name]}
-    return list(names)
-
-
-def _label(label: str, settings: Mapping[str, Any], names: Sequence[str]) -> str:
-    """``D model=gpt-4o``."""
-    return " ".join([label, *(f"{n}={value_text(settings[n])}" for n in names if n in settings)])
-
-
 def _joined_manifest(
-    runs: Sequence[Run], tasks: Mapping[str, PlannedTask], arms: Mapping[str, SourceArm]
+    runs: Sequence[Run],
+    tasks: Mapping[str, PlannedTask],
+    arms: Mapping[str, SourceArm],
+    pairs: Sequence[tuple[str, str]],
 ) -> Manifest:
     first, manifests = runs[0].manifest, [run.manifest for run in runs]
     sources = {label: (arm.run.manifest, arm.label) for label, arm in arms.items()}
@@ -176,7 +170,7 @@ def _joined_manifest(
         split_types=first.split_types, wording=first.wording,
         recorded=all(manifest.recorded for manifest in manifests),
         commit=commits, model=models, model_label=names, tasks=list(tasks.values()),
-        conditions={label: arm.settings for label, arm in arms.items()},
+        conditions={label: arm.settings for label, arm in arms.items()}, compare=[*pairs],
         swapped={label: m.swapped[name] for label, (m, name) in sources.items()
                  if name in m.swapped},
         hashes=Hashes(

@@ -1,23 +1,22 @@
-"""Labels of arms, and the settings that have an effect in an arm.
+"""The settings that have an effect in an arm, in words.
 
-An arm is labelled by the letter of its condition and the settings that differ from it. Settings
-that all arms of a run share (model, decoding, number of steps, prompt) are on the protocol card.
+The label of an arm is what its author wrote; the protocol card says what the arm is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, get_args
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rpms.vocabulary.context import CONDITIONS, Guard, RunContext
+from rpms.vocabulary.context import RunContext
 
-# Settings on the protocol card (protocol_card.py); all others belong in the label.
+# Settings with an entry of their own on the protocol card, or without an effect on results.
 ON_THE_CARD = frozenset({
-    "model", "base_url", "timeout_s", "max_steps",
-    "max_tokens", "temperature", "seed", "constrain", "memory_file", "examples", "action_list",
-    "prompt_style",
+    "model", "base_url", "timeout_s", "max_steps", "max_tokens", "temperature", "seed", "constrain",
+    "examples", "history", "action_list", "prompt_style", "memory_file", "memory_form", "k",
+    "memory_tokens", "rules_dir", "rules_scope", "without_rules",
 })  # fmt: skip
 # Settings without effect unless another one is on; a label with them would claim a difference.
 IDLE = {
@@ -48,39 +47,20 @@ def in_effect(context: Mapping[str, Any]) -> dict[str, Any]:
     return {**effective(context), "state_block": bool(shown)}
 
 
-def true_label(
-    context: RunContext, letter: str = "", label: str = "", labelled: Collection[str] = ()
-) -> str:
-    """``A+verify``, ``D scf=off theta=0.8``.
+def described(context: Mapping[str, Any]) -> str:
+    """An arm by its condition and every other setting: ``A+verify``, ``D scf=off theta=0.8``.
 
-    Lists the effective settings that differ from the condition's and are not on the card, except
-    the ``labelled`` ones, which ``label`` includes already.
+    Settings with an entry of their own on the protocol card are left out.
     """
-    letter = letter or context.condition
-    defaults = RunContext.for_condition(letter).plain
-    context = context.with_(history=context.turns_shown)
-    departures = {
-        name: value
-        for name, value in effective(context.plain).items()
-        if value != defaults[name] and name not in ON_THE_CARD and name not in labelled
-    }
-    start = label or letter
-    if guard := departures.pop("guard", ""):
-        first, space, rest = start.partition(" ")
-        start = f"{first}+{guard}{space}{rest}"
-    return " ".join([start, *(f"{name}={value_text(value)}" for name, value in departures.items())])
-
-
-def condition_of(context: Mapping[str, Any]) -> str:
-    """The condition that an arm's settings start from: ``D``, or with a guard ``D+verify``."""
     names = ("rules", "memory", "state_block", "guard")
-    return RunContext(**{name: context[name] for name in names if name in context}).name
-
-
-def is_condition(label: str) -> bool:
-    """True for ``D`` and ``D+verify``; other labels are of arms of one's own."""
-    letter, plus, guard = label.partition("+")
-    return letter in CONDITIONS and (not plus or guard in get_args(Guard))
+    name = RunContext(**{each: context[each] for each in names if each in context}).name
+    defaults = RunContext.for_condition(name).plain
+    departures = (
+        f"{each}={value_text(value)}"
+        for each, value in effective(context).items()
+        if each in defaults and value != defaults[each] and each not in ON_THE_CARD
+    )
+    return " ".join([name, *departures])
 
 
 def find_label(typed: str, labels: Iterable[str]) -> str:

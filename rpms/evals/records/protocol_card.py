@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rpms.envs import Environment, get_environment
+from rpms.evals.records.conditions import described
 from rpms.evals.records.schema import Manifest
 from rpms.vocabulary.context import ALL_TURNS, RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -48,6 +49,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
         "types missing": types_missing(manifest) or NONE if manifest.split_types else UNKNOWN,
+        "arms": _arms(contexts) or "as their labels say",
         "wording": manifest.wording or UNKNOWN,
         "steps": each("max_steps", steps),
         "examples": each("examples", 0),
@@ -65,7 +67,18 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "recall": joined({label: _recall(contexts[label]) for label in readers}),
         "rules": joined({label: _rules(manifest, label) for label, c in contexts.items()
                           if c["rules"]}),
+        "rules printed": joined({label: c["rules_scope"] for label, c in contexts.items()
+                                 if c["rules"]}),
     }  # fmt: skip
+
+
+def _arms(contexts: Mapping[str, Mapping[str, Any]]) -> str:
+    """``D scf=off; mine: D+verify``: each arm that is not just the condition of its label."""
+    parts = []
+    for label, text in ((label, described(context)) for label, context in contexts.items()):
+        if not f"{label} ".startswith(f"{text} "):
+            parts.append(text if text.startswith(f"{label} ") else f"{label}: {text}")
+    return "; ".join(parts)
 
 
 def types_missing(manifest: Manifest) -> str:

@@ -87,6 +87,7 @@ class Memory(Extensible):
 
     sources: list[str] = []
     learned_by: list[str] = []
+    rounds: Count = 0
     entries: Count = 0
 
 
@@ -120,6 +121,8 @@ class Manifest(Extensible):
     model_label: str
     base_url: str = ""
     conditions: dict[str, dict[str, Plain]] = Field(min_length=1)
+    compare: list[tuple[str, str]] = []
+    """The pairs of arms that the report tests, the one to compare with first."""
     tasks: list[PlannedTask]
     swapped: dict[str, dict[str, dict[str, str]]] = {}
     hashes: Hashes = Hashes()

@@ -19,7 +19,7 @@ from rpms.evals.running.arms import Arm, Variant, as_variant, load_stages
 from rpms.evals.running.costs import NO_COST, NO_LIMIT, Budget, Total
 from rpms.evals.running.learning_splits import default_split
 from rpms.evals.running.plan import RunPlan, make_plan
-from rpms.evals.running.plan_file import condition_contexts
+from rpms.evals.running.plan_file import USUAL, condition_contexts, read_plan
 from rpms.evals.running.progress import (
     Watch,
     print_error_places,
@@ -87,6 +87,7 @@ def evaluate(
     types: Sequence[str] = (),
     trials: int = 1,
     repeats: int = 1,
+    compare: Sequence[tuple[str, str]] = (),
     truth: bool = True,
     cache: bool = True,
     execution: ExecutionOptions = DEFAULT_EXECUTION,
@@ -106,6 +107,8 @@ def evaluate(
         types: only tasks of these goal types.
         trials: the maximal number of trials of a task, with cross-trial memory.
         repeats: the number of independent repeats, with different seeds.
+        compare: the pairs of arms that the report tests, the one to compare with first. By default
+            these are the pairs of the ablation. An arm in no pair is compared with the first one.
         truth: compare every belief with the simulator's true state.
         cache: reuse replies of earlier runs if decoding is greedy.
         execution: worker processes, concurrency and budget.
@@ -127,6 +130,7 @@ def evaluate(
         nodes={label: paths for label, variant in variants.items() if (paths := variant.paths())},
         trials=trials,
         repeats=repeats,
+        compare=compare or read_plan(USUAL).compare,
     )
     play_plan(plan, fspath(out), execution, show=show)
     return read_report(Path(out))

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment
-from rpms.evals.records.checksums import checksum, digest, rules_hash
-from rpms.evals.records.conditions import value_text
+from rpms.evals.records.checksums import digest, rules_hash
 from rpms.evals.records.schema import Hashes, Manifest, Memory, PlannedTask
 from rpms.evals.running.arms import swapped_in
 from rpms.evals.running.plan import RunPlan
@@ -31,8 +31,6 @@ PACKAGES = (
 )  # fmt: skip
 # Timeouts and paths do not affect results; the content of files is compared by checksum.
 MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
-LONGEST_VALUE = 40
-"""A longer value of a setting appears in a label by its checksum."""
 
 
 def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
@@ -55,6 +53,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
             label: {**context.plain, "base_url": redact(context.base_url)}
             for label, context in plan.conditions.items()
         },
+        compare=[*plan.compare],
         tasks=[
             PlannedTask(
                 id=task["id"],
@@ -133,46 +132,15 @@ def _decisive(manifest: Manifest, labels: list[str], unstarted: Collection[str])
 def arm_label(name: str, old: Manifest, new: Manifest) -> str:
     """The label of an arm that joins a run under a name; ``new`` is the manifest of that arm alone.
 
-    If the run has a different arm of that name, the label lists the distinguishing settings:
-    ``desk (rules 3f2a)``.
+    If the run has another arm of that name, it is ``desk (2)``; the protocol card says how the two
+    differ.
     """
-    settings = _distinguishing(new, name)
-    first = _distinguishing(old, name) if name in old.conditions else settings
-    labels = [name]
-    for digits in (4, 12, 64):
-        differing = (
-            setting + (value[:digits] if setting.endswith(" ") else value)
-            for setting, value in settings.items()
-            if first.get(setting) != value
-        )
-        labels.append(f"{name} ({'; '.join(differing)})")
+    labels = chain([name], (f"{name} ({number})" for number in count(2)))
     return next(
         label
         for label in labels
-        if label not in old.conditions or _distinguishing(old, label) == settings
+        if label not in old.conditions or not differences(old, relabelled(new, name, label))
     )
-
-
-def _distinguishing(manifest: Manifest, label: str) -> dict[str, str]:
-    """The settings, files and code of an arm, as parts of a label.
-
-    The name of a setting ends in ``=``. Long values, files and code are given by checksum, and
-    their names end in a space.
-    """
-    context = {**RunContext().plain, **manifest.conditions[label]}
-    parts: dict[str, str] = {}
-    for name, value in context.items():
-        if name not in MAY_DIFFER:
-            text = value_text(value)
-            brief = len(text) <= LONGEST_VALUE
-            parts[f"{name}=" if brief else f"{name} "] = text if brief else checksum(text)
-    hashes = manifest.hashes
-    for name, digests in (("rules ", hashes.rules_of), ("memory ", hashes.memory)):
-        if label in digests:
-            parts[name] = digests[label]
-    for stage, code in manifest.swapped.get(label, {}).items():
-        parts[f"{stage} code "] = checksum(f"{code}")
-    return parts
 
 
 def relabelled(manifest: Manifest, before: str, after: str) -> Manifest:
@@ -223,6 +191,7 @@ def merge_manifest(
             "conditions": _added(old.conditions, new.conditions, unstarted),
             "swapped": _added(old.swapped, new.swapped, unstarted),
             "memories": _added(old.memories, new.memories, unstarted),
+            "compare": [*dict.fromkeys([*old.compare, *new.compare])],
             "finished": None,
             "split_types": new.split_types,
             "recorded": old.recorded and new.recorded,

@@ -61,6 +61,7 @@ class RunPlan:
         nodes: the import paths of swapped stages, by label.
         trials: the maximal number of trials of a task, with cross-trial memory.
         repeats: the number of independent repeats, with different seeds.
+        compare: the pairs of arms that the report tests.
     """
 
     env: str
@@ -72,6 +73,7 @@ class RunPlan:
     nodes: dict[str, dict[str, str]] = field(default_factory=dict)
     trials: int = 1
     repeats: int = 1
+    compare: Sequence[tuple[str, str]] = ()
 
     @property
     def context(self) -> RunContext:

@@ -1,33 +1,38 @@
-"""Plans: an evaluation in one YAML file, with its tasks, settings and arms.
+"""Plans: an evaluation in one YAML file, with its tasks, settings, arms and comparisons.
 
-The shipped plans are in ``plans/`` and are chosen by name; others are given as files.
-``--conditions`` and ``--arm`` are short forms for the arms of a plan.
+The shipped plans are in ``plans/`` and are chosen by name; others are given as files. The options
+of ``rpms eval`` write the same: ``--conditions`` and ``--arm`` the arms, ``--compare`` the pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from rpms.evals.records.conditions import true_label
 from rpms.evals.running.arms import Variant, make_arm, parse_arm, read_settings
 from rpms.memory_store.methods import METHODS, find_method
 from rpms.memory_store.snapshot import OUR_METHOD
 from rpms.models.opening import CONTROLS
 from rpms.rules.loader import checked
-from rpms.vocabulary.context import ABLATION, RunContext, condition_name, refuse_unknown
+from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file, read_yaml
 from rpms.vocabulary.spelling import Strict, offer
 
 FOLDER = Path(str(files("rpms.evals"))) / "plans"
+USUAL = "ablation"
+"""The plan whose arms and pairs are those of a plan that lists none."""
+CONTROL = " control (random)"
+"""Ends the label of the arm that controls a policy."""
 METHOD = "{method}"
 """In the name of a memory file, replaced by the memory method of the arm."""
+
+Pairs = list[tuple[str, str]]
 
 
 class TaskSelection(Strict, BaseModel):
@@ -37,32 +42,43 @@ class TaskSelection(Strict, BaseModel):
     split: str = ""
     limit: int = 0
     spread: bool = False
-    tasks: list[str] = []
+    ids: list[str] = []
     types: list[str] = []
     trials: int = 1
     repeats: int = 1
 
 
-class Plan(TaskSelection):
+class Plan(Strict, BaseModel):
     """The content of a plan file; the command line fills in what it leaves out.
 
     Attributes:
         about: its purpose in a sentence.
         source: the publication that it follows.
-        differs: the differences from that publication.
+        differs: the differences from that publication, each with its reason.
         extends: the plan that it extends, by name or file.
-        settings: the settings of all arms; no option and no arm may contradict them.
-        varies: the settings that an arm may nevertheless change.
-        arms: conditions and settings by label; by default the conditions of the ablation.
+        tasks: the tasks.
+        settings: the settings of all arms; a typed option may not contradict them.
+        arms: conditions and settings by label; by default those of the ablation.
+        compare: the pairs of arms that the report tests, the one to compare with first; an arm in
+            no pair is compared with the first one.
     """
 
     about: str = ""
     source: str = ""
-    differs: str = ""
+    differs: list[str] = []
     extends: str = ""
+    tasks: TaskSelection = TaskSelection()
     settings: dict[str, Any] = {}
-    varies: list[str] = []
-    arms: dict[str, dict[str, Any]] | None = Field(default=None, min_length=1)
+    arms: dict[str, dict[str, Any]] = Field(default={}, min_length=1)
+    compare: Pairs = []
+
+
+class Chosen(NamedTuple):
+    """What an evaluation runs and compares."""
+
+    tasks: TaskSelection
+    arms: dict[str, Variant]
+    compare: Pairs
 
 
 def shipped_plans() -> dict[str, Path]:
@@ -72,6 +88,31 @@ def shipped_plans() -> dict[str, Path]:
 
 def read_plan(name: str) -> Plan:
     """A shipped plan by its name, or a plan file; errors name the file and the line."""
+    plan = _read(name)
+    if plan.extends:
+        base = _read(plan.extends)
+        if base.extends:
+            raise RpmsError(
+                f"plan {name} extends {plan.extends}, which extends another plan itself; extend "
+                f"{base.extends} instead"
+            )
+        ours, theirs = (each.model_dump(exclude_unset=True) for each in (plan, base))
+        merged = {name: {**theirs.get(name, {}), **ours.get(name, {})}
+                  for name in ("tasks", "settings")}  # fmt: skip
+        if "arms" in ours:
+            theirs.pop("compare", None)
+        plan = Plan.model_validate({**theirs, **ours, **merged})
+    if not plan.arms:
+        usual = _read(USUAL)
+        plan = plan.model_copy(update={"arms": usual.arms, "compare": usual.compare})
+    for label in (label for pair in plan.compare for label in pair):
+        if label not in plan.arms and label.removesuffix(CONTROL) not in plan.arms:
+            raise RpmsError(f"plan {name}: compare: no arm '{label}'; {offer(label, plan.arms)}")
+    return plan
+
+
+def _read(name: str) -> Plan:
+    """The plan as its file has it, with the settings as a run takes them."""
     file = shipped_plans().get(name, Path(name))
     if name not in shipped_plans() and file.suffix not in (".yaml", ".yml") and not is_file(file):
         raise RpmsError(
@@ -79,74 +120,72 @@ def read_plan(name: str) -> Plan:
         )
     plan = checked(file, *read_yaml(file), Plan.model_validate)
     try:
-        refuse_unknown(plan.varies)
         settings = read_settings(plan.settings)
         RunContext(**settings)
     except RpmsError as error:
         raise RpmsError(f"{file}: settings: {error}") from None
-    plan = plan.model_copy(update={"settings": settings})
-    return _extended(plan, name) if plan.extends else plan
+    return plan.model_copy(update={"settings": settings}) if settings else plan
 
 
-def _extended(plan: Plan, name: str) -> Plan:
-    """A plan merged with the one that it extends."""
-    base = read_plan(plan.extends)
-    if base.extends:
-        raise RpmsError(
-            f"plan {name} extends {plan.extends}, which extends another plan itself; extend "
-            f"{base.extends} instead"
-        )
-    fields, base_fields = (each.model_dump(exclude_unset=True) for each in (plan, base))
-    refuse_contradiction(plan.extends, _fixed_values(base), _fixed_values(plan), f"plan {name}: ")
-    merged = {
-        "settings": {**base.settings, **plan.settings},
-        "varies": [*base.varies, *plan.varies],
-    }
-    return Plan.model_validate({**base_fields, **fields, **merged})
-
-
-def _fixed_values(plan: Plan) -> dict[str, Any]:
-    """The tasks and settings that a plan sets."""
-    tasks = plan.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
-    return {**tasks, **plan.settings}
-
-
-def refuse_contradiction(
-    plan: str,
-    fixed: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    where: str = "",
-    varies: Collection[str] = (),
-) -> None:
-    """Raise an error for an explicitly chosen value that differs from the plan's."""
-    for name, value in fixed.items():
-        if name in chosen and chosen[name] != value:
-            hint = "leave out the setting or the plan"
-            if name in varies:
-                hint += f", or vary it in an arm: --arm 'LABEL:{name}={chosen[name]}'"
-            raise RpmsError(f"{where}plan {plan} sets {name}={value}, not {chosen[name]}; {hint}")
-
-
-def choose_arms(
-    typed: TaskSelection,
-    base: RunContext,
-    conditions: str = "",
-    arms: Sequence[str] = (),
-    plan: str = "",
-    typed_settings: Collection[str] = (),
-) -> tuple[TaskSelection, dict[str, Variant]]:
-    """The tasks and arms of a command line; typed arms replace those of the plan.
+def plan_context(name: str, base: RunContext, typed: Iterable[str]) -> tuple[Plan, RunContext]:
+    """A plan, and the settings with those of the plan; no plan without a name.
 
     A typed setting that differs from the plan's is an error, even if it is the default.
     """
-    chosen = read_plan(plan) if plan else Plan()
-    explicit = {name: base.plain[name] for name in typed_settings if name in base.plain}
-    explicit |= typed.model_dump(include=typed.model_fields_set)
-    refuse_contradiction(plan, _fixed_values(chosen), explicit, varies=chosen.varies)
+    plan = read_plan(name) if name else Plan()
+    explicit = {each: base.plain[each] for each in typed if each in base.plain}
+    refuse_contradiction(name, plan.settings, explicit)
+    return plan, base.with_(**plan.settings)
+
+
+def plan_tasks(name: str, plan: Plan, typed: Mapping[str, Any]) -> TaskSelection:
+    """The tasks of a plan and the typed ones; a typed value that contradicts it is an error."""
+    fixed = plan.tasks.model_dump(exclude_unset=True)
+    refuse_contradiction(name, fixed, typed)
+    return TaskSelection(**{**typed, **fixed})
+
+
+def refuse_contradiction(plan: str, fixed: Mapping[str, Any], typed: Mapping[str, Any]) -> None:
+    """Raise an error for a typed value that differs from the plan's."""
+    for name, value in fixed.items():
+        if name in typed and typed[name] != value:
+            raise RpmsError(
+                f"plan {plan} sets {name}={value}, not {typed[name]}; leave out the option or the "
+                "plan, or write an arm of your own: --arm 'LABEL:SETTING=VALUE'"
+            )
+
+
+def choose_arms(
+    typed_tasks: Mapping[str, Any],
+    base: RunContext,
+    conditions: str = "",
+    arms: Sequence[str] = (),
+    compare: Sequence[str] = (),
+    plan: str = "",
+    typed_settings: Iterable[str] = (),
+) -> Chosen:
+    """The tasks, arms and pairs of a command line; typed arms and pairs replace those of the plan.
+
+    The report passes over a pair of the plan whose arms are not both there.
+    """
+    name = plan or USUAL
+    chosen, context = plan_context(name, base, typed_settings)
     if conditions or arms:
-        chosen = chosen.model_copy(update={"arms": _typed_arms(conditions, arms)})
-    tasks = chosen.model_dump(include={*TaskSelection.model_fields}, exclude_unset=True)
-    return typed.model_copy(update=tasks), plan_arms(chosen, base, plan)
+        variants = plan_arms(_typed_arms(conditions, arms), context)
+    else:
+        variants = plan_arms(chosen.arms, context, plan)
+    pairs = [_typed_pair(pair, variants) for pair in compare] or chosen.compare
+    return Chosen(plan_tasks(name, chosen, typed_tasks), variants, pairs)
+
+
+def _typed_pair(text: str, labels: Collection[str]) -> tuple[str, str]:
+    first, _, second = (part.strip() for part in text.partition(":"))
+    for label in (first, second):
+        if label not in labels:
+            raise RpmsError(
+                f"--compare '{text}': no arm '{label}'; write FIRST:SECOND, {offer(label, labels)}"
+            )
+    return first, second
 
 
 def _typed_arms(conditions: str, arms: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -170,53 +209,27 @@ def condition_fields(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def condition_contexts(names: Sequence[str], base: RunContext) -> dict[str, RunContext]:
     """Conditions by label, with the settings of ``base``."""
-    plan = Plan.model_construct(arms=condition_fields(names))
-    return {label: arm.settings() for label, arm in plan_arms(plan, base).items()}
+    arms = plan_arms(condition_fields(names), base)
+    return {label: arm.settings() for label, arm in arms.items()}
 
 
-def plan_arms(plan: Plan, base: RunContext, name: str = "") -> dict[str, Variant]:
+def plan_arms(
+    arms: Mapping[str, Mapping[str, Any]], base: RunContext, plan: str = ""
+) -> dict[str, Variant]:
     """The arms of a plan by label; an arm with guard policy is followed by its control.
 
     The control is a random choice from the same list of actions; it shows what the model adds to
     the policy.
     """
-    base = base.with_(**plan.settings)
-    fixed = {key: value for key, value in plan.settings.items() if key not in plan.varies}
-    arms = condition_fields(ABLATION) if plan.arms is None else plan.arms
     variants: dict[str, Variant] = {}
     for label, fields in arms.items():
         bare = [*fields] == ["condition"] and condition_name(fields["condition"]) == label
-        where = "" if bare else f"plan {name}: arm '{label}'" if name else f"--arm '{label}'"
-        variant = make_arm(fields, base, where)
-        refuse_contradiction(name, fixed, variant.settings().plain, f"arm '{label}': ")
-        variant = _with_memory(variant, fields, where)
-        context = variant.settings()
-        label = _label(label, fields, context, plan.settings)
-        if variants.setdefault(label, variant) != variant:
-            raise RpmsError(f"two arms have the label '{label}'; give each its own")
-        if context.guard == "policy" and context.model not in CONTROLS:
+        where = "" if bare else f"plan {plan}: arm '{label}'" if plan else f"--arm '{label}'"
+        variants[label] = variant = _with_memory(make_arm(fields, base, where), fields, where)
+        if variant.settings().guard == "policy" and variant.settings().model not in CONTROLS:
             control = replace(variant, context=variant.context.with_(model="random"), model="")
-            variants[f"{label} control (random)"] = control
+            variants[f"{label}{CONTROL}"] = control
     return variants
-
-
-def _label(
-    label: str, fields: Mapping[str, Any], context: RunContext, shared: Collection[str]
-) -> str:
-    """A label that begins with its condition lists all other differences; other labels stay.
-
-    Settings that the plan sets for all arms are on the protocol card instead.
-    """
-    condition = condition_name(str(fields.get("condition", context.condition)))
-    letter, plus, _ = condition.partition("+")
-    labelled = {*shared, *fields, *({"rules_dir"} if "rules" in fields else ())} - {"guard"}
-    if label == condition:
-        return true_label(context, labelled=labelled)
-    if label.partition(" ")[0] not in (condition, letter):
-        return label
-    return true_label(
-        context, letter, label, {*labelled, "guard"} if plus or "guard" in fields else labelled
-    )
 
 
 def _with_memory(variant: Variant, fields: Mapping[str, Any], where: str) -> Variant:

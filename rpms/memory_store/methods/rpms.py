@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from langgraph.store.base import BaseStore
 
-from rpms.envs import get_environment
+from rpms.envs import Environment, get_environment
 from rpms.memory_store import (
     Candidate,
     Entry,
@@ -65,10 +65,10 @@ class RpmsMemory(MemoryMethod):
     def recall(self, request: RecallRequest) -> list[Recall]:
         """Return every candidate, grounded, in the order of types."""
         indexes, moment, context = self._indexes(request), request.moment, request.context
-        recalls = [
-            r for index in indexes for r in recall(index, moment, context, request.similarity)
-        ]
-        if not get_environment(request.env).embodied:
+        env, alike = get_environment(request.env), request.similarity
+        found = (r for index in indexes for r in recall(index, moment, context, alike))
+        recalls = [r for r in found if not _was_another_thing(r["entry"], env)]
+        if not env.embodied:
             recalls = [of_this_step(recalled, moment) for recalled in recalls]
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
@@ -117,6 +117,11 @@ class RpmsMemory(MemoryMethod):
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*entries, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
+
+
+def _was_another_thing(entry: Mapping[str, Any], env: Environment) -> bool:
+    """Return True for a hint where a thing of another task was, such as that task's red box."""
+    return entry["type"] == "found" and env.individual(entry["object"])
 
 
 def of_this_step(recalled: Recall, moment: GroundingContext) -> Recall:
@@ -170,10 +175,11 @@ def retrieve(
 
 
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
-    """Drop duplicates: memories that print the same, and snippets that add nothing to another.
+    """Drop duplicates: memories that print the same, and those that add nothing to another.
 
     A snippet adds nothing if it is the beginning of another one, or has the same steps with
-    repetitions or in another order.
+    repetitions or in another order. A lesson adds nothing to one that says the same of the same
+    action, and more.
     """
     speaker: dict[tuple[object, ...], int] = {}
     after = list(recalls)
@@ -204,6 +210,14 @@ def merged(recalls: Sequence[Recall]) -> list[Recall]:
                 why = f"is {after[short]['entry']['id']} {how}"
                 after[number] = drop(after[number], "duplicate", why)
                 break
+    lessons = [n for n in speaker.values() if after[n]["entry"]["type"] == "failure"]
+    for number in lessons:
+        action, needs = after[number]["advice"]["printed"], {*after[number]["advice"]["needs"]}
+        for other in lessons:
+            advice = after[other]["advice"]
+            if needs and advice["printed"] == action and needs < {*advice["needs"]}:
+                why = f"{after[other]['entry']['id']} says more"
+                after[number] = drop(after[number], "duplicate", why)
     return after
 
 
@@ -258,7 +272,8 @@ def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Reca
                 held, looked = counts[sort]
                 more = len(candidates) - len(listed)
                 names = ", ".join(listed) + (f" and {more} more" if more else "")
-                hint = f"; here: {names}" if moment.form == "grounded" else ""
+                numbered = names != sort and moment.form == "grounded"
+                hint = f"; here: {names}" if numbered else ""
                 places.append(f"{sort} ({held} of {looked} searched held one{hint})")
                 total += len(listed)
         if places:

@@ -19,6 +19,7 @@ from rpms.envs.scienceworld.goals import (
     sub_goal,
 )
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
+from rpms.envs.scienceworld.things import note_reading
 from rpms.guard.policy import applicable_actions
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, Event
@@ -116,9 +117,35 @@ def test_a_plain_name_tells_the_phase_too(substance: str, degrees: str, decided:
     """Liquid below the limit of 10 degrees, or solid above it: its melting point is decided."""
     sentence = FIRST["measure-melting-point-known-substance"].replace("chocolate", substance)
     sentence = re.sub(r"-?\d+\.\d", "10.0", sentence)
-    belief = having_focused(
-        "thermometer", substance, flags={substance: f"{degrees} degrees celsius"}
-    )
+    belief = having_focused("thermometer", substance)
+    note_reading(belief, substance, f"{degrees} degrees celsius")
+    step = sub_goal(parse_goal(sentence), belief, [])
+    assert (step["name"] == "answer_box") == decided
+
+
+@pytest.mark.parametrize(
+    ("readings", "decided"),
+    [
+        ([("unknown substance C", 5)], False),
+        ([("solid unknown substance C", 20)], True),
+        # A command may spell it in lower case; its name tells the phase.
+        ([("solid unknown substance C", 5), ("liquid unknown substance c", 8)], True),
+        # It was solid above the limit, so it melts above it whatever comes after on that side.
+        ([("solid unknown substance C", 20), ("liquid unknown substance C", 90)], True),
+        ([("solid unknown substance C", 20), ("solid unknown substance C", 5)], False),
+        ([("solid unknown substance C", 5), ("liquid unknown substance C", 90)], False),
+    ],
+)
+def test_what_was_read_before_decides_with_the_last_reading(
+    readings: list[tuple[str, int]], decided: bool
+) -> None:
+    """The limit is 10 degrees."""
+    sentence = FIRST["measure-melting-point-known-substance"]
+    sentence = sentence.replace("chocolate", "solid unknown substance C")
+    sentence = re.sub(r"-?\d+\.\d", "10.0", sentence)
+    belief = having_focused("thermometer", "solid unknown substance C")
+    for name, degrees in readings:
+        note_reading(belief, name, f"{degrees} degrees celsius")
     step = sub_goal(parse_goal(sentence), belief, [])
     assert (step["name"] == "answer_box") == decided
 

@@ -50,9 +50,17 @@ def test_failures_steps_and_rates(tmp_path: Path) -> None:
     (steps,) = tables["steps"]["rows"]
     assert steps["steps, all"]["value"] == pytest.approx(26 / 3)
     assert steps["steps, won"]["value"] == 6 and steps["steps, lost"]["value"] == 10
-    assert steps["rejected actions (P1)"]["share"] == pytest.approx(13 / 26)
-    assert steps["format errors"]["share"] == pytest.approx(9 / 26)
-    assert steps["belief errors (P2)"]["share"] == pytest.approx(4 / 10)
+    (errors,) = tables["errors"]["rows"]
+    assert errors["rejected actions (P1)"]["share"] == pytest.approx(13 / 26)
+    assert errors["format errors"]["share"] == pytest.approx(9 / 26)
+    assert errors["belief errors (P2)"]["share"] == pytest.approx(4 / 10)
+
+
+@pytest.mark.parametrize(("env", "ends"), [("alfworld", False), ("scienceworld", True)])
+def test_a_failure_mode_that_cannot_happen_has_no_row(env: str, ends: bool, tmp_path: Path) -> None:
+    tables = tables_of(write_run(tmp_path, {"A": [False]}, logs=False, env=env))
+    modes = [row["failure mode"] for row in tables["failures"]["rows"]]
+    assert ("stopped before the goal" in modes) == ends and "timeout" in modes
 
 
 def test_tokens_and_money(tmp_path: Path) -> None:

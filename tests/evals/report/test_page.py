@@ -220,7 +220,7 @@ def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
         "failures/timeout/B rules": ["B0"],
         "failures/stopped before the goal/A baseline": ["A1"],
         "causes/model error/A baseline": ["A2"],
-        "types/all/B rules": ["B0", "B1", "B2", "B3"],
+        "types/B rules/all (4)": ["B0", "B1", "B2", "B3"],
     }.items():
         assert behind(report, name) == episodes, name
 

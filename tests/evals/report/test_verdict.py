@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.report.verdict import comparisons, verdict
+from rpms.evals.analysis.report.comparisons import comparisons
+from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.run_folder import Run, read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import LABEL, contexts, write_run
 
 TASKS = 40
+ABLATION = [("A", "S"), ("S", "B"), ("S", "C"), ("B", "D"), ("C", "D")]
 
 
 def first(wins: int, *lost: int) -> list[bool]:
@@ -30,7 +32,7 @@ def test_significant_differences_and_others(tmp_path: Path) -> None:
         "A": first(4), "S": first(5), "B": first(16), "C": first(8), "D": first(30, 0),
         "D+verify": first(36, 0),
     }  # fmt: skip
-    caveat, *lines = verdict(run_of(tmp_path, wins))
+    caveat, *lines = verdict(run_of(tmp_path, wins, compare=[*ABLATION, ("D", "D+verify")]))
     assert LABEL in caveat and "no evidence" in caveat
     assert lines == [
         "S vs A (state on top of the baseline): no significant difference, +2.5 points, "
@@ -60,7 +62,10 @@ def test_losses_a_baseline_without_state_and_what_is_missing(tmp_path: Path) -> 
     wins = {"D": first(2), "B": first(30)[:39], "A": first(10)}
     real = {name: {**values, "model": "openai:m"} for name, values in contexts(*wins).items()}
     broken = {("A", 39): {"failure_mode": "model_error", "error": "401"}}
-    lines = verdict(run_of(tmp_path, wins, conditions=real, lines=broken, logs=False))
+    pairs = [("B", "D"), ("A", "B")]
+    lines = verdict(
+        run_of(tmp_path, wins, conditions=real, lines=broken, logs=False, compare=pairs)
+    )
     unfinished, errors, *compared = lines
     assert "119 of 120" in unfinished and "1 of 119" in errors
     assert compared == [
@@ -103,24 +108,26 @@ def test_arms_that_won_the_same_tasks_have_no_discordant_games(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("labels", "pairs"),
+    ("labels", "compare", "pairs"),
     [
-        # An arm that varies another is compared with that alone, not with all that lack a part.
-        (["B", "D", "D scf=off", "D scf=preconditions"],
-         [("D", "D scf=off"), ("D", "D scf=preconditions"), ("B", "D")]),
-        # Also if it differs in several settings, or the guard of its condition is not in the run.
-        (["A", "B", "D", "D k=9 theta=0.9", "D+verify k=9"],
-         [("D", "D k=9 theta=0.9"), ("D", "D+verify k=9"), ("A", "B"), ("B", "D")]),
-        (["A", "D+verify", "D+verify k=9"], [("D+verify", "D+verify k=9"), ("A", "D+verify")]),
-        (["A+verify", "B+verify"], [("A+verify", "B+verify")]),
-        (["A", "D"], [("A", "D")]),
-        (["D"], []),
+        (["B", "D", "D scf=off"], [("B", "D"), ("D", "D scf=off")],
+         [("B", "D"), ("D", "D scf=off")]),
+        # An arm in no pair is compared with the first one.
+        (["B", "D", "D scf=off"], [("D", "D scf=off")], [("D", "D scf=off")]),
+        (["B", "C", "D", "S"], [("D", "C")], [("D", "C"), ("B", "S")]),
+        # Arms that this part of a run does not have are left out.
+        (["B", "D"], [("A", "B"), ("B", "D")], [("B", "D")]),
+        (["A", "B", "D"], [], [("A", "B"), ("A", "D")]),
+        (["D"], [], []),
     ],
 )  # fmt: skip
-def test_each_arm_is_compared_with_its_nearest(
-    tmp_path: Path, labels: list[str], pairs: list[tuple[str, str]]
+def test_the_pairs_of_the_plan_are_compared(
+    tmp_path: Path,
+    labels: list[str],
+    compare: list[tuple[str, str]],
+    pairs: list[tuple[str, str]],
 ) -> None:
-    run = run_of(tmp_path, {name: first(9) for name in labels}, logs=False)
+    run = run_of(tmp_path, {name: first(9) for name in labels}, logs=False, compare=compare)
     assert [(c.first, c.second) for c in comparisons(run)] == pairs
     if not pairs:
         assert "D rules+memory: success rate 22.5% 9/40 [12.3, 37.5]." in verdict(run)
@@ -135,13 +142,14 @@ def test_scores_have_their_own_test(tmp_path: Path) -> None:
 
 
 def test_custom_code_is_one_change(tmp_path: Path) -> None:
-    """However many stages it swaps, it is compared with the arm that it varies."""
+    """However many stages it swaps."""
     conditions = contexts("A", "D") | {"mine": contexts("D")["D"]}
     code = {"path": "own:stages", "hash": "1" * 12}
     wins = {"A": first(4), "D": first(20), "mine": first(30)}
     swapped = {"mine": {"nodes llm_call": code, "nodes scf": code}}
-    run = run_of(tmp_path, wins, logs=False, conditions=conditions, swapped=swapped)
-    assert [(pair.first, pair.second) for pair in comparisons(run)] == [("D", "mine"), ("A", "D")]
+    run = run_of(
+        tmp_path, wins, logs=False, conditions=conditions, swapped=swapped, compare=[("D", "mine")]
+    )
     compared = [line for line in verdict(run) if " vs " in line]
     assert compared[0].startswith("mine vs D: significantly better, +25.0 points, 10:0 discordant")
 

@@ -59,3 +59,15 @@ def test_a_memory_without_a_printed_step_upsets_nothing() -> None:
     told = [success("empty"), success("way", GO, HEAT), lesson("mute", HEAT), fatal("odd", HEAT)]
     told[2]["advice"]["printed"] = told[3]["advice"]["printed"] = []
     assert outcomes(merged(told)) == dict.fromkeys(("empty", "way", "mute", "odd"), "")
+
+
+def test_a_lesson_adds_nothing_to_one_that_says_more_of_the_same_action() -> None:
+    recalls = [
+        lesson("part", "open door 1", needs=("a key",)),
+        lesson("whole", "open door 1", needs=("you at door 1", "a key")),
+        lesson("other action", "close door 1", needs=("a key",)),
+        lesson("unexplained", "open door 1"),
+    ]
+    assert outcomes(merged(recalls)) == {
+        "part": "duplicate", "whole": "", "other action": "", "unexplained": "",
+    }  # fmt: skip

@@ -61,6 +61,10 @@ def test_focus_and_mix_say_in_plain_words_what_the_simulator_does() -> None:
     # The paper warns that the hand becomes empty, which is not so.
     assert "hand" not in texts["O-ACT-015"]
     assert "-100" in texts["E-SEM-003"]
+    assert "O-SEM-004" not in texts, "of use where something is measured"
+    measuring = MANUAL.active(goal("F2", "water"), empty_belief())["environment"]
+    thermometer = next(line["text"] for line in measuring if line["id"] == "O-SEM-004")
+    assert thermometer.startswith("CRITICAL: ") and "stays in hand" in thermometer
     actions = {rule.name: rule for rule in MANUAL.actions}
     assert actions["focus"].preconditions == ["visible(object)"]
     assert actions["mix"].preconditions == ["visible(place)", "combined(place)"]

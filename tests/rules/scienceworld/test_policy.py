@@ -482,6 +482,10 @@ def test_the_plane_is_named_only_if_the_readings_differ(other: str, offered: lis
     assert served(PLANES, "focus_object", visible=BOTH, flags=flags) == offered
 
 
+PLANT_STAGES = (
+    "Your task is to focus on the life stages of the apple plant, starting from earliest to "
+    "latest. The plants are located outside."
+)
 READ = {"inclined plane C": "wood block 40% down the plane",
         "inclined plane D": "wood block 60% down the plane"}  # fmt: skip
 ZOO = {"visible": ["apple tree", "baby mouse"], "location": "outside"}
@@ -500,6 +504,20 @@ SMOOTH = [f"inclined plane with a {what} surface" for what in ("tin", "steel")]
     (FIND.format("animal"), "focus_object", "focus on the baby mouse", ZOO, True),
     (FIND.format("animal"), "focus_object", "focus on apple tree", ZOO, False),
     (FIND.format("animal"), "focus_object", "focus on what runs there", ZOO, True),
+    # What the procedure cannot choose yet is not judged out of view, or where numbers decide.
+    (PLANES, "focus_object", "focus on inclined plane C", {"flags": {}, "visible": BOTH}, True),
+    (FRUIT, "focus_object", "focus on pear", {"last_seen": {"pear": "bowl"}}, True),
+    (FRUIT, "focus_object", "focus on pear", {"visible": ["pear"]}, False),
+    # Anything that never lived is right; the procedure would choose what can be carried.
+    (FIND.format("non-living thing"), "focus_object", "focus on cupboard",
+     {"visible": ["cupboard", "thermometer"]}, True),
+    (FIND.format("non-living thing"), "focus_object", "focus on apple tree",
+     {"visible": ["apple tree", "thermometer"]}, False),
+    # A phrase may say which one.
+    (PLANT_STAGES, "focus_object", "focus on apple tree in the seedling stage in flower pot 2",
+     {"nth": 1, "visible": ["apple tree"]}, True),
+    (PLANT_STAGES, "focus_object", "focus on apple tree in the adult stage in flower pot 2",
+     {"nth": 1, "visible": ["apple tree"]}, False),
     (SPAN.format("longest", "longest"), "focus_object", "focus on baby mouse",
      {"visible": ["baby mouse", "parrot egg"], "location": "outside"}, False),
 ])  # fmt: skip

@@ -14,6 +14,7 @@ from rpms.evals.analysis.plotting.kinds import (
     memory_plot,
     round_plot,
     rule_plot,
+    square_plot,
     step_plot,
     success_plot,
     token_plot,
@@ -42,6 +43,12 @@ KINDS = {
         success_plot,
         "Results by arm. Lines are 95% intervals over tasks; open circles are single runs.",
     ),
+    "square": Kind(
+        square_plot,
+        "Rules x memory. Lines are 95% intervals over tasks. The dotted line is the additive "
+        "expectation: the baseline and the gains of rules and of memory alone.",
+        "the arms A (or S), B, C and D",
+    ),
     "differences": Kind(
         difference_plot,
         "Paired differences of the verdict's comparisons with 95% intervals. A filled point is "
@@ -62,8 +69,9 @@ KINDS = {
     ),
     "rounds": Kind(
         round_plot,
-        "Learning curve over rounds of memory; lines are 95% intervals over tasks.",
-        "arms such as 'C round 1' and 'C round 2'",
+        "Learning curve over rounds of learning, with the entries of the memory; lines are 95% "
+        "intervals over tasks.",
+        "arms with the memories of two rounds of 'rpms learn --rounds'",
     ),
     "tokens": Kind(token_plot, "Tokens of an episode against results, by arm."),
 }

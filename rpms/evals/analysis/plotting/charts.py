@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,23 +63,33 @@ def interval_rows(
     limits: tuple[float, float] | None = None,
     zero: bool = False,
     form: str = ".1f",
+    expected: float | None = None,
 ) -> Figure:
-    """One row each: name, value with interval, and the value as text on the right."""
+    """One row each: name, value with interval, and the value as text on the right.
+
+    A dotted line marks the ``expected`` value.
+    """
     labels = [wrapped(row.label) for row in rows]
-    bare = any(row.value is not None and not row.interval for row in rows)
+    notes = [title]
+    if expected is not None:
+        notes.append(f"Dotted line: additive expectation, {expected:{form}}")
+    if any(row.value is not None and not row.interval for row in rows):
+        notes.append(NO_INTERVAL)
 
     def draw(axes: Axes) -> None:
         places = _places(axes, labels)
         axes.grid(axis="x")
         if zero:
             axes.axvline(0, color=DARK, linewidth=0.8)
+        if expected is not None:
+            axes.axvline(expected, color=DARK, linewidth=1, linestyle=":")
         for place, row in zip(places, rows, strict=True):
             _draw_row(axes, place, row, form)
-        axes.set_xlabel(f"{title}\n{NO_INTERVAL}" if bare else title)
+        axes.set_xlabel("\n".join(notes))
         low, high = axes.get_xlim()
         axes.set_xlim(*(limits or (min(low, -LEAST), max(high, LEAST))))
 
-    return drawn(sum(_heights(labels)) + 0.4 + LINE * bare, draw)
+    return drawn(sum(_heights(labels)) + 0.4 + LINE * (len(notes) - 1), draw)
 
 
 def _heights(labels: Sequence[str]) -> list[float]:
@@ -194,7 +204,7 @@ def lines(
     limits: tuple[float, float] = (0, 100),
     *,
     steps: bool = False,
-    whole: bool = False,
+    ticks: Mapping[float, str] | None = None,
 ) -> Figure:
     """A line for each series; with ``steps``, values hold until the next one."""
     labels = [wrapped(each.label) for each in series]
@@ -215,11 +225,12 @@ def lines(
                       markevery=(start, period) if steps else None, linewidth=width,
                       zorder=2 if style.line == "-" else 2.1, **style.plot)  # fmt: skip
         _two_axes(axes, x_title, y_title, limits)
-        if whole:
-            axes.set_xticks(sorted({x for each in series for x in each.x}))
+        if ticks:
+            axes.set_xticks([*ticks], [*ticks.values()])
         legend_below(axes, labels)
 
-    return drawn(PLOT_HEIGHT + legend_height(labels), draw)
+    more = max((text.count("\n") for text in (ticks or {}).values()), default=0)
+    return drawn(PLOT_HEIGHT + LINE * more + legend_height(labels), draw)
 
 
 def points(series: Sequence[Series], x_title: str, y_title: str) -> Figure:

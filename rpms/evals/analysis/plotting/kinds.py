@@ -29,10 +29,12 @@ from rpms.evals.analysis.plotting.charts import (
     points,
     stacked_bars,
 )
-from rpms.evals.analysis.report.rounds import curves
+from rpms.evals.analysis.report.comparisons import comparisons
+from rpms.evals.analysis.report.results import square_of
+from rpms.evals.analysis.report.rounds import curves, entries_of
 from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
-from rpms.evals.analysis.report.verdict import LEVEL, comparisons
+from rpms.evals.analysis.report.verdict import LEVEL
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode
@@ -115,6 +117,19 @@ def type_plot(run: Run) -> Figure | None:
     return heat_map([*map(condition_title, run.conditions)], names, values, _title(run), 100)
 
 
+def square_plot(run: Run) -> Figure | None:
+    """The 2x2; the dotted line is what the gains of rules and of memory add up to."""
+    corners = square_of(run)
+    figures = {name: _figure(run, run.judged(name)) for name in corners}
+    ground, rules, memory, _ = (figures[name][0] for name in corners) if corners else [None] * 4
+    if ground is None or rules is None or memory is None:
+        return None
+    rows = [IntervalRow(condition_title(name), *figures[name]) for name in corners]
+    expected = rules + memory - ground
+    limits = min(0.0, expected), max(100.0, expected)
+    return interval_rows(rows, _title(run), limits, expected=expected)
+
+
 def step_plot(run: Run) -> Figure | None:
     """The share of tasks that were won within so many steps."""
     longest = max((e.steps for e in run.episodes.values()), default=0)
@@ -172,14 +187,17 @@ def rule_plot(run: Run) -> Figure | None:
 def round_plot(run: Run) -> Figure | None:
     """The learning curve: the primary figure after each round of memory."""
     series = []
-    for name, curve in curves(run).items():
+    for title, curve in curves(run).items():
         figures = {number: _figure(run, run.judged(arm)) for number, arm in curve.items()}
         present = {number: (v, i) for number, (v, i) in figures.items() if v is not None}
         values, intervals = [v for v, _ in present.values()], [i for _, i in present.values()]
-        series.append(Series(condition_title(name), [*present], values, intervals))
+        series.append(Series(title, [*present], values, intervals))
     if not series:
         return None
-    return lines(series, "Round of memory", _title(run), FULL, whole=True)
+    rounds = sorted({number for curve in curves(run).values() for number in curve})
+    ticks = {float(n): f"R{n}\n{entries_of(run, n).text}" for n in rounds}
+    return lines(series, "Round of learning, and entries of the memory", _title(run), FULL,
+                 ticks=ticks)  # fmt: skip
 
 
 def token_plot(run: Run) -> Figure | None:

@@ -15,6 +15,7 @@ from rpms.evals.analysis.joined_runs import read_joined
 from rpms.evals.analysis.kept_analyses import prepare_analyses
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
+    error_table,
     failure_table,
     guard_table,
     mechanism_table,
@@ -51,17 +52,17 @@ __all__ = ["Report", "build_report", "read_report", "report"]
 
 TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     main_table, run_table, square_tables, type_table, task_table, pair_table, round_tables,
-    repeat_table, trial_table, failure_table, cause_table, rule_table, step_table,
+    repeat_table, trial_table, failure_table, cause_table, rule_table, step_table, error_table,
     mechanism_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """In reading order; a function returns None if the run has no data for its table."""
 EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
     experiment_tables, round_tables, square_tables, task_table, trial_table, rule_table, step_table,
-    mechanism_table, conflict_table, guard_table, token_table,
+    error_table, mechanism_table, conflict_table, guard_table, token_table,
 )  # fmt: skip
 """The tables of an experiment with several runs."""
 
-BRIEF = (("main",), ("runs", "square", "types"), ("causes", "failures"))
+BRIEF = (("main",), ("runs", "rounds", "square", "types"), ("causes", "failures"))
 """The brief report has the first available table of each group; the verdict covers the pairs."""
 EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 
@@ -152,7 +153,7 @@ class Report:
         """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
 
         Args:
-            kind: success, differences, types, steps, memories, rules, rounds or tokens.
+            kind: success, square, differences, types, steps, memories, rules, rounds or tokens.
             out: the file; without it the plot is only returned.
         """
         from rpms.evals.analysis.plotting import plot

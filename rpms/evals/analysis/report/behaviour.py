@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from rpms.envs import get_environment
 from rpms.evals.analysis.causes import Cause, cause_rank
 from rpms.evals.analysis.measures import average, share, task_mean
 from rpms.evals.analysis.mechanisms import MECHANISMS, MEMORY, SELECTED
@@ -24,35 +25,44 @@ from rpms.evals.analysis.tables import (
 from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Episode
 from rpms.nodes.arbitration_extras import EXTRA_KINDS
-from rpms.vocabulary.context import condition_title
+from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
 
+STOPPED = "wrong_termination"
 AGENT_FAILURES = {
     "timeout": "timeout",
-    "wrong_termination": "stopped before the goal",
+    STOPPED: "stopped before the goal",
     "format": "format",
 }
-FAILURE_MODES: dict[str, Sequence[str]] = {
-    **{title: [mode] for mode, title in AGENT_FAILURES.items()},
-    "lost by the agent": [*AGENT_FAILURES],
-    **{mode.replace("_", " "): [mode] for mode in ERRORS},
-}
-"""The failure modes of each row or column."""
 FAILURE_NOTE = (
-    "Timeout: the episode used all its steps. Stopped before the goal: the environment or the "
-    "agent ended the episode. Format: most replies had no readable action. Model errors and "
-    "infrastructure errors are not failures of the agent; such episodes are left out of every "
-    "rate."
+    "Timeout: the episode used all its steps. Stopped before the goal (the paper's wrong "
+    "Env-done): the environment or the agent ended the episode; no row if the games of this "
+    "environment end only when they are won. Format: most replies had no readable action. Model "
+    "errors and infrastructure errors are not failures of the agent; such episodes are left out of "
+    "every rate."
 )
+
+
+def failure_modes(run: Run) -> dict[str, Sequence[str]]:
+    """The failure modes of each row or column; without those that cannot happen in this world."""
+    modes = dict(AGENT_FAILURES)
+    ended = any(episode.failure_mode == STOPPED for episode in run.episodes.values())
+    if not (ended or get_environment(run.manifest.env).ends_lost):
+        del modes[STOPPED]
+    return {
+        **{title: [mode] for mode, title in modes.items()},
+        "lost by the agent": [*AGENT_FAILURES],
+        **{mode.replace("_", " "): [mode] for mode in ERRORS},
+    }
 
 
 def failure_table(run: Run) -> Table:
     ends = {name: [(e.failure_mode or "", e) for e in run.played(name)] for name in run.conditions}
     return Table(
         "failures", "Failure modes", source_of(run),
-        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, FAILURE_MODES),
+        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, failure_modes(run)),
         notes=[FAILURE_NOTE],
     )  # fmt: skip
 
@@ -95,12 +105,25 @@ def cause_table(run: Run) -> Table | None:
 
 
 def step_table(run: Run) -> Table:
-    rows = [[label(condition_title(name)), *_step_cells(run, name)] for name in run.conditions]
-    columns = ["condition", "steps, all", "steps, won", "steps, lost", "rejected actions (P1)"]
-    columns += ["repeated rejections", "format errors", "belief errors (P2)", "checked steps"]
-    columns += ["against a rule"]
+    """The paper's table of efficiency."""
+    rows = []
+    for name in run.conditions:
+        judged = run.judged(name)
+        won, lost = ([e for e in judged if e.success is success] for success in (True, False))
+        means = [(side, task_mean(side, lambda e: e.steps)) for side in (judged, won, lost)]
+        cells = (linked(number(m.value, ".1f", m.interval), side) for side, m in means)
+        rows.append([label(condition_title(name)), *cells])
+    columns = ["condition", "steps, all", "steps, won", "steps, lost"]
+    notes = ["Means per episode. Intervals resample tasks, each with all its episodes."]
+    return Table("steps", "Steps per episode", source_of(run), columns, rows, notes=notes)
+
+
+def error_table(run: Run) -> Table:
+    rows = [[label(condition_title(name)), *_error_cells(run, name)] for name in run.conditions]
+    columns = ["condition", "rejected actions (P1)", "repeated rejections", "format errors"]
+    columns += ["belief errors (P2)", "checked steps", "against a rule"]
     notes = [
-        "Steps are means per episode. Rejected actions (P1): share of steps whose action the "
+        "Rejected actions (P1): share of steps whose action the "
         "environment rejected or whose reply had no readable action. Repeated rejections: share of "
         "those that repeat the action rejected one step before. Format errors: share of steps "
         "without a readable action. Belief errors (P2): share of checked steps at which the belief "
@@ -108,15 +131,12 @@ def step_table(run: Run) -> Table:
         "their own rule and that the environment accepted. Intervals resample tasks, each with all "
         "its episodes.",
     ]
-    title = "Steps, rejected actions and belief errors"
-    return Table("steps", title, source_of(run), columns, rows, notes=notes)
+    title = "Rejected actions and belief errors"
+    return Table("errors", title, source_of(run), columns, rows, notes=notes)
 
 
-def _step_cells(run: Run, name: str) -> Iterator[Cell]:
+def _error_cells(run: Run, name: str) -> Iterator[Cell]:
     judged = run.judged(name)
-    for side in (judged, [e for e in judged if e.success], [e for e in judged if not e.success]):
-        steps = task_mean(side, lambda e: e.steps)
-        yield linked(number(steps.value, ".1f", steps.interval), side)
     counts = analyses(run, judged)
     logged = [e for e in judged if e.key in counts]
     shares: list[tuple[Callable[[Episode], int], Callable[[Episode], int]]] = [
@@ -188,9 +208,10 @@ def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Itera
 
 def activity(run: Run, first: str, second: str) -> list[str]:
     """How often each mechanism acted whose setting differs between two arms, in words."""
-    words = []
+    words, default = [], RunContext().plain
     for mechanism in (MEMORY, *MECHANISMS):
-        if run.settings(first).get(mechanism) == run.settings(second).get(mechanism):
+        values = {run.settings(arm).get(mechanism, default[mechanism]) for arm in (first, second)}
+        if len(values) == 1:
             continue
         shares = {arm: changed_share(run, arm, mechanism) for arm in (first, second)}
         arm = max(shares, key=lambda name: shares[name] or 0)

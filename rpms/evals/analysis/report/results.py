@@ -7,10 +7,10 @@ from n repeats is C(wins, k) / C(n, k), averaged over tasks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
 from math import comb
 from pathlib import Path
 from statistics import fmean
@@ -36,6 +36,7 @@ from rpms.evals.analysis.measures import (
     task_mean,
     wins_of,
 )
+from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import (
@@ -51,7 +52,7 @@ from rpms.evals.analysis.tables import (
     percent,
     points,
 )
-from rpms.evals.records.conditions import effective
+from rpms.evals.records.conditions import described
 from rpms.evals.records.run_folder import EPISODES, Run
 from rpms.evals.records.schema import Episode
 from rpms.vocabulary.context import condition_title
@@ -64,6 +65,7 @@ GROUNDS = {
     "lacks the state that B, C and D show, so part of each gain over A may be due to the state.",
 }
 """The reference condition of the square, the better one first, and its meaning for the gains."""
+SWITCHES = ("rules", "memory")
 FIGURES = {
     "success": "Success rate, won/decided episodes and 95% interval",
     "score": "Mean floored score and 95% interval",
@@ -75,8 +77,17 @@ def main_table(run: Run) -> Table:
     metric = metric_of(run.manifest.env)
     first = run.conditions[0]
     scored = ["score (floored)", "score (raw)"] if metric == "score" else []
-    columns = ["condition", "episodes", *scored, "won", "success rate", f"gain over {first}"]
-    rows = [[*_main_row(run, name, metric)] for name in run.conditions]
+    switches = {
+        name: [run.settings(name).get(part) for part in SWITCHES] for name in run.conditions
+    }
+    parts = SWITCHES if len({*map(repr, switches.values())}) > 1 else ()
+    columns = ["condition", *parts, "episodes", *scored, "won", "success rate"]
+    columns += [f"gain over {first}", "errors", "not run"]
+    rows = []
+    for name in run.conditions:
+        title, *figures = _main_row(run, name, metric)
+        on = [label("on" if switch else "off") for switch in switches[name] if parts]
+        rows.append([title, *on, *figures])
     notes = [
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
         "If all tasks have the same value, there is no bootstrap interval. Gains are over the "
@@ -85,10 +96,7 @@ def main_table(run: Run) -> Table:
         *borrowed_memory(run),
         *missing_notes(run),
     ]
-    return Table(
-        "main", "Results by condition", source_of(run), [*columns, "errors", "not run"], rows,
-        notes=notes,
-    )  # fmt: skip
+    return Table("main", "Results by condition", source_of(run), columns, rows, notes=notes)
 
 
 def _repeat_note(run: Run) -> Iterator[str]:
@@ -128,20 +136,28 @@ def gain(difference: float | None, interval: Interval | None, metric: Metric) ->
 
 
 def run_table(run: Run) -> Table | None:
-    """The paper's table: a row for each model, or run, and a column for each condition."""
+    """The paper's table of models: for each run its arms, with the gain over the first of them."""
     if not run.parts:
         return None
     metric, models = metric_of(run.manifest.env), [p.manifest.model_label for p in run.parts]
     labels = {origin: label for label, origin in run.origins.items()}
-    arms = list(dict.fromkeys(arm for _, arm in labels))
     rows = []
     for (name, part), model in zip(named_parts(run), models, strict=True):
-        sides = [labels.get((part.folder, arm)) for arm in arms]
-        figures = [figure(run.judged(side), metric) if side else Cell(NONE) for side in sides]
-        rows.append([label(model if models.count(model) == 1 else name), *figures])
+        first, *rest = (labels[part.folder, arm] for arm in part.conditions)
+        head = label(model if models.count(model) == 1 else name)
+        for arm, side in zip(part.conditions, (first, *rest), strict=True):
+            versus = pair(run.judged(first), run.judged(side), metric)
+            gained = gain(versus.difference, versus.interval, metric)
+            cell = Cell(NONE) if side == first else gained
+            rows.append([head, label(condition_title(arm)), figure(run.judged(side), metric), cell])
+    what = "score" if metric == "score" else "success rate"
     return Table(
-        "runs", "Runs x conditions", source_of(run), ["", *map(condition_title, arms)], rows,
-        notes=[f"{FIGURES[metric]}, over the tasks that all runs share."],
+        "runs", "Results by model", source_of(run), ["run", "condition", what, "gain"], rows,
+        notes=[
+            f"{FIGURES[metric]}, over the tasks that all runs share. Gains are over the first "
+            "condition of the same run."
+        ],
+        labels=2,
     )  # fmt: skip
 
 
@@ -183,12 +199,23 @@ def unfinished(run: Run) -> str:
 
 
 def type_table(run: Run) -> Table:
-    """One row per goal type or family, one column per condition."""
-    title = (
-        "Results by family" if metric_of(run.manifest.env) == "score" else "Results by goal type"
-    )
-    kinds = {kind: short_type(run, kind) for kind in groups(run)}
-    return _grouped(run, "types", title, kinds, lambda episode: episode.type)
+    """The paper's table of task types: one row per arm, one column per goal type or family."""
+    metric, kinds = metric_of(run.manifest.env), groups(run)
+    what = "family" if metric == "score" else "goal type"
+    sizes = Counter(task.type for task in run.manifest.tasks)
+    columns = [f"{short_type(run, kind)} ({sizes[kind]})" for kind in kinds]
+    rows = []
+    for name in run.conditions:
+        judged = run.judged(name)
+        sides = [*([e for e in judged if e.type == kind] for kind in kinds), judged]
+        figures = (replace(figure(side, metric), note="") for side in sides)
+        rows.append([label(condition_title(name)), *figures])
+    unit = "mean floored score" if metric == "score" else "success rate"
+    return Table(
+        "types", f"Results by {what}", source_of(run),
+        ["condition", *columns, f"all ({len(run.manifest.tasks)})"], rows,
+        notes=[f"The {unit}. In brackets: the number of tasks."],
+    )  # fmt: skip
 
 
 def task_table(run: Run) -> Table | None:
@@ -201,25 +228,22 @@ def task_table(run: Run) -> Table | None:
     if not meaningful or not all(kinds):
         return None
     words = {kind: re.sub("[-_]", " ", kind) for kind in sorted(kinds)}
-    return _grouped(run, "tasks", "Results by task", words, lambda e: e.task.rpartition("/")[0])
-
-
-def _grouped(
-    run: Run, name: str, title: str, kinds: Mapping[str, str], kind_of: Callable[[Episode], str]
-) -> Table:
     metric = metric_of(run.manifest.env)
     judged = {condition: run.judged(condition) for condition in run.conditions}
     rows = [
         [
-            label(words),
-            *(figure([e for e in side if kind_of(e) == kind], metric) for side in judged.values()),
+            label(text),
+            *(
+                figure([e for e in side if e.task.rpartition("/")[0] == kind], metric)
+                for side in judged.values()
+            ),
         ]
-        for kind, words in kinds.items()
+        for kind, text in words.items()
     ]
     rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
     return Table(
-        name, title, source_of(run), ["", *map(condition_title, run.conditions)], rows,
-        notes=[f"{FIGURES[metric]}."], total=True,
+        "tasks", "Results by task", source_of(run), ["", *map(condition_title, run.conditions)],
+        rows, notes=[f"{FIGURES[metric]}."], total=True,
     )  # fmt: skip
 
 
@@ -235,11 +259,11 @@ def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
 
 
 def pair_table(run: Run) -> Table | None:
-    """Every pair of conditions that was asked for, task by task; None for a single condition."""
-    if len(run.conditions) < 2:
+    """The pairs of the verdict, task by task; None for a single condition."""
+    chosen = [each[:2] for each in comparisons(run)]
+    if not chosen:
         return None
     metric = metric_of(run.manifest.env)
-    chosen = [(a, b) for a, b in _ordered_pairs(run) if not run.against or a in run.against]
     pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
     exact = holm([test.p for test in pairs])
     ranks = holm([test.p_score for test in pairs])
@@ -262,8 +286,7 @@ def pair_table(run: Run) -> Table | None:
     columns += [*won, f"{test} p", f"{test} p, Holm", "differ in"]
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
-        "columns correct for the number of pairs in this table"
-        + ("." if run.against else ", the verdict for its own pairs."),
+        "columns correct for the number of pairs in this table.",
         "'differ in' lists settings, and custom code by import path. Memory files, manuals and "
         "code of the same path are compared by checksum. state_block is the goal and the state in "
         "the prompt, which rules and memory always show.",
@@ -272,12 +295,6 @@ def pair_table(run: Run) -> Table | None:
         "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2,
         remark=True,
     )  # fmt: skip
-
-
-def _ordered_pairs(run: Run) -> Iterator[tuple[str, str]]:
-    """Each pair once; the arms that the reader compares the others with are the first of a pair."""
-    rest = [name for name in run.conditions if name not in run.against]
-    return combinations([*run.against, *rest], 2)
 
 
 TESTS = {
@@ -301,44 +318,32 @@ def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cel
     return linked(count(len(better)), won)
 
 
-def square_of(run: Run, ground: str, among: Sequence[str]) -> list[str]:
-    """The labels of ground, B, C and D: just these letters, or the only arms that begin so.
-
-    Arms with more in their label must not differ in other settings.
-    """
-    square = [ground, "B", "C", "D"]
-    if set(square) <= set(among):
-        corners = square
-    else:
-        labels_of = ([n for n in among if re.split(r"[ +]", n)[0] == letter] for letter in square)
-        corners = [labels[0] for labels in labels_of if len(labels) == 1]
-    settings = [effective(run.manifest.conditions[name]) for name in corners]
-    # A plan may call any arm S.
-    if len(corners) < len(square) or settings[0].get("state_block", False) != (ground == "S"):
-        return []
-    names = {name for each in settings for name in each} - {"rules", "memory", "state_block"}
-    alike = all(len({repr(e[name]) for e in settings if name in e}) == 1 for name in names)
-    return corners if corners == square or alike else []
+def square_of(run: Run) -> list[str]:
+    """S or A, B, C and D, if the run has these arms and they are what their names say."""
+    for ground in GROUNDS:
+        corners = [ground, *"BCD"]
+        if {*corners} <= {*run.conditions} and all(
+            described(run.settings(name)).partition(" ")[0] == name for name in corners
+        ):
+            return corners
+    return []
 
 
 def square_tables(run: Run) -> Iterator[Table]:
-    """Rules x memory over all arms; of joined runs one table for each run if that is impossible."""
+    """Rules x memory; of joined runs with equal labels one table for each run."""
     if table := square_table(run):
         yield table
         return
-    for place, (name, part) in enumerate(named_parts(run), start=1):
-        arms = [label for label, (folder, _) in run.origins.items() if folder == part.folder]
-        if arms and (table := square_table(run, arms)):
+    for place, (name, part) in enumerate(named_parts(run) if run.origins else (), start=1):
+        if table := square_table(part):
             yield replace(table, id=f"square-{place}", title=f"{table.title}: {name}")
 
 
-def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
+def square_table(run: Run) -> Table | None:
     """Rules x memory with the interaction; None unless B, C, D and S or A are among the arms."""
-    arms = among or run.conditions
-    squares = {ground: corners for ground in GROUNDS if (corners := square_of(run, ground, arms))}
-    if not squares:
+    if not (corners := square_of(run)):
         return None
-    ground, corners = next(iter(squares.items()))
+    ground = corners[0]
     metric = metric_of(run.manifest.env)
     sides = [per_task(run.judged(name), lambda e: merit(e, metric)) for name in corners]
     tasks = shared_tasks(*sides)
@@ -366,8 +371,6 @@ def square_table(run: Run, among: Sequence[str] = ()) -> Table | None:
         f"{unit}; intervals are paired bootstraps over tasks.",
         GROUNDS[ground],
     ]
-    if corners != [ground, *"BCD"]:
-        notes.append(f"The four conditions: {'; '.join(corners)}.")
     return Table(
         "square", "Rules x memory", source_of(run),
         ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,

@@ -26,10 +26,11 @@ from rpms.evals.analysis.measures import (
     per_task,
     shared_tasks,
 )
-from rpms.evals.analysis.report.behaviour import FAILURE_MODES, FAILURE_NOTE, cause_of
+from rpms.evals.analysis.report.behaviour import FAILURE_NOTE, cause_of, failure_modes
+from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.results import gain, missing_notes
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
-from rpms.evals.analysis.report.verdict import comparisons, discordant_by_run
+from rpms.evals.analysis.report.verdict import discordant_by_run
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import (
     NONE,
@@ -77,7 +78,7 @@ def experiment_tables(run: Run) -> Iterator[Table]:
     if len(run.conditions) > 1:
         yield _pair_table(run, metric)
     note = f"The number of episodes of a run that ended so, as the mean over {runs}."
-    modes = [*_failure_figures()]
+    modes = [*_failure_figures(run)]
     notes = [note, FAILURE_NOTE]
     yield _mean_table(run, "failures", "Failure modes", modes, notes, _with_errors)
     yield _run_table(run, "failures-by-run", "Failure modes by run", modes, notes[1:], _with_errors)
@@ -146,8 +147,8 @@ def _count_figure(column: str, counts: Callable[[Episode], bool]) -> RunFigure:
     return RunFigure(column, lambda side: float(sum(map(counts, side))), counts, number)
 
 
-def _failure_figures() -> Iterator[RunFigure]:
-    ends = {title: frozenset[str | None](modes) for title, modes in FAILURE_MODES.items()}
+def _failure_figures(run: Run) -> Iterator[RunFigure]:
+    ends = {title: frozenset[str | None](modes) for title, modes in failure_modes(run).items()}
     for title, modes in ends.items():
         yield _count_figure(title, partial(_ended_in, modes))
 

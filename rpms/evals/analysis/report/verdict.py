@@ -1,28 +1,25 @@
 """The verdict: a few sentences on which arms differ significantly, and why episodes were lost.
 
-Every figure is also in the tables. An arm of one's own is compared with the arm it starts from, an
-arm that changes one setting with the arm that it varies, and an arm with rules, memory or the state
-with the arm that lacks just that part. A reader may ask for other pairs: all arms against one. A
-difference is called significant if it is so after Holm's correction for these comparisons.
+Every figure is also in the tables. The pairs are those of the plan (``compare``); a reader may ask
+for others: all arms against one. A difference is called significant if it is so after Holm's
+correction for these comparisons.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
-from typing import NamedTuple
 
-from rpms.evals.analysis.arm_differences import ArmOfRun, arm_differences
 from rpms.evals.analysis.causes import UNKNOWN
 from rpms.evals.analysis.experiment import arms_left_out, by_run, commits_text, run_names
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm, metric_of, pair, per_task, shared_tasks
 from rpms.evals.analysis.report.behaviour import activity, cause_of
+from rpms.evals.analysis.report.comparisons import PARTS, Comparison, comparisons
 from rpms.evals.analysis.report.results import figure, unfinished
 from rpms.evals.analysis.tables import p_value
-from rpms.evals.records.conditions import condition_of, is_condition
 from rpms.evals.records.run_folder import Run
 from rpms.models.opening import LABELS
 from rpms.vocabulary.context import condition_title
@@ -32,16 +29,6 @@ LEVEL = 0.05
 MAX_COMPARISONS = 6
 LONGEST_ERROR = 160
 """The longest text of an error in a sentence, in characters."""
-PARTS = {"state_block": "state", "memory": "memory", "rules": "rules"}
-"""Settings that switch a whole part of the agent, and the part's name."""
-
-
-class Comparison(NamedTuple):
-    """Two arms. If they differ in one of PARTS only, ``part`` is the one that the second has."""
-
-    first: str
-    second: str
-    part: str = ""
 
 
 def verdict(run: Run) -> list[str]:
@@ -141,56 +128,6 @@ def _paired(run: Run, comparison: Comparison) -> Pair:
     return pair(first, second, metric_of(run.manifest.env), run.pooled)
 
 
-def comparisons(run: Run) -> list[Comparison]:
-    """The pairs that the verdict tests.
-
-    These are all arms against those that the reader named. By default, they are arms of one's own
-    with the arm each starts from, then the pairs that differ in one thing, then every arm without
-    such a pair with the first arm. Of several runs, arms with the same name come first.
-    """
-    if run.against:
-        return [
-            Comparison(first, second)
-            for number, first in enumerate(run.against)
-            for second in run.conditions
-            if second not in run.against[: number + 1]
-        ]
-    twins = _twins(run)
-    unique = [name for name in run.conditions if name not in twins]
-    bases = {name: base for name in unique if (base := _base(run, name))}
-    varied = {name: base for name in unique if name not in bases and (base := _varied(run, name))}
-    arms = [name for name in run.conditions if name not in {**bases, **varied}]
-    custom = {name: base for name, base in varied.items() if not is_condition(_name(run, name))}
-    chosen = [
-        Comparison(first, second, part)
-        for second in arms
-        for part in PARTS
-        for first in _lacking(run, arms, second, part)
-    ]
-    chosen += [Comparison(base, name) for name, base in varied.items() if name not in custom]
-    compared = {name for comparison in chosen for name in comparison[:2]}
-    compared |= {*bases, *custom, *twins, *twins.values()}
-    first, *rest = run.conditions
-    chosen += [Comparison(first, name) for name in rest if name not in compared]
-    return [*(Comparison(base, name) for name, base in (twins | bases | custom).items()), *chosen]
-
-
-def _name(run: Run, label: str) -> str:
-    """The name of an arm in its own run; the labels of joined runs have more."""
-    return run.origins[label][1] if label in run.origins else label
-
-
-def _base(run: Run, label: str) -> str:
-    """The condition of this run that an arm of one's own starts from; else empty."""
-    name = condition_of(run.settings(label))
-    if is_condition(_name(run, label)):
-        return ""
-    folder = run.origins[label][0] if label in run.origins else run.folder
-    labels = {origin: each for each, origin in run.origins.items()}
-    arms = (labels.get((folder, each), each) for each in (name, name.partition("+")[0]))
-    return next((arm for arm in arms if arm in run.manifest.conditions), "")
-
-
 def discordant_by_run(run: Run, comparison: Comparison) -> list[tuple[int, int]]:
     """For each run, the number of tasks that only the first arm won, and only the second."""
     counts = []
@@ -199,41 +136,6 @@ def discordant_by_run(run: Run, comparison: Comparison) -> list[tuple[int, int]]
         gains = [second[task] - first[task] for task in shared_tasks(first, second)]
         counts.append((sum(gain < 0 for gain in gains), sum(gain > 0 for gain in gains)))
     return counts
-
-
-def _twins(run: Run) -> dict[str, str]:
-    """Arms of later runs, each with the label of the first arm that has the same name."""
-    firsts: dict[str, str] = {}
-    pairs = ((label, firsts.setdefault(name, label)) for label, (_, name) in run.origins.items())
-    return {label: first for label, first in pairs if label != first}
-
-
-def _varied(run: Run, name: str) -> str:
-    """The first earlier arm with the same parts and at most one different setting; else empty."""
-    for other in run.conditions[: run.conditions.index(name)]:
-        changes = _changes(run, other, name)
-        if len(changes) < 2 and not changes & {*PARTS}:
-            return other
-    return ""
-
-
-def _lacking(run: Run, arms: Sequence[str], second: str, part: str) -> list[str]:
-    """The arms that lack just this part; the baseline only if no arm with the state lacks it."""
-    if not run.settings(second).get(part):
-        return []
-    grounds = [first for first in arms if _changes(run, first, second) == {part}]
-    return [n for n in grounds if any(run.settings(n).get(each) for each in PARTS)] or grounds
-
-
-IMPLIED = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
-           "commit": "manual"}  # fmt: skip
-"""A change of the first always changes the second, so the second is not counted."""
-
-
-def _changes(run: Run, first: str, second: str) -> set[str]:
-    """The settings in which two arms differ, without those that another difference implies."""
-    names = {*arm_differences(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))}
-    return names - {IMPLIED[name] for name in names if name in IMPLIED}
 
 
 def _sentence(
