@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rpms.evals.running.evaluate import evaluate as evaluate
     from rpms.evals.running.learn import learn as learn
     from rpms.graph import STAGES as STAGES
+    from rpms.graph import RpmsGraph as RpmsGraph
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
     from rpms.graph import build_graph as build_graph
@@ -80,6 +81,7 @@ _HOMES = {
     "rpms.evals.analysis.frames": ("load",),
     "rpms.graph": (
         "STAGES",
+        "RpmsGraph",
         "arun_episode",
         "astream_episode",
         "build_graph",

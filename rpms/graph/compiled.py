@@ -7,6 +7,7 @@ through ``stream`` or ``astream``, so the settings of a run are decided here and
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
@@ -44,6 +45,8 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
     def __init__(self, *, defaults: RunContext, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.defaults = defaults
+
+    builder: Builder
 
     def stream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **more: Any
@@ -149,7 +152,9 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
 class Builder(StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]):
     """LangGraph's ``StateGraph``, compiled with default settings."""
 
-    defaults = RunContext()
+    defaults: RunContext
+    own_nodes: Mapping[str, Any] = MappingProxyType({})
+    """The caller's nodes by name, replaced stages included."""
 
     def compile(self, *args: Any, **options: Any) -> RpmsGraph:
         """Compile the graph; the options are LangGraph's."""

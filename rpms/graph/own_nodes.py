@@ -84,6 +84,7 @@ def _add(
             raise RpmsError(f"there is a node '{name}' already; give yours another name")
     checked = _with_update_check(name, node, builder)
     builder.add_node(name, checked, **options)
+    builder.own_nodes = {**builder.own_nodes, name: node}
     return name
 
 
