@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import random
 import re
@@ -12,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +22,11 @@ import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
+import rpms
 from rpms.graph import STAGES, build_graph, run_episode
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, ServerOutput
 from rpms.vocabulary.context import RunContext
+from tests.evals.sample_runs import lines_of
 from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
@@ -65,7 +70,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("server") / "log.txt"
     port = free_port()
     url = f"http://127.0.0.1:{port}"
+    # Ours, and one more line, as its page says.
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    graphs = {**config["graphs"], "mine": "./examples/minimal.py:mine"}
+    config["graphs"] = {name: path.replace("./", f"{ROOT}/") for name, path in graphs.items()}
+    config["dependencies"] = [str(ROOT)]
+    file = log.with_name("langgraph.json")
+    file.write_text(json.dumps(config))
     command = ["dev", "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--config", str(file)]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "langgraph_cli", *command],
@@ -127,6 +140,34 @@ async def test_an_empty_submit_plays_task_0_under_the_graphs_own_condition(serve
             expected = RunContext.for_condition(name, **(context or {}))
             assert state["values"]["settings"] == expected.plain
             assert state["values"]["task"] == entry.get("task", 0)
+
+
+@pytest.mark.engine
+async def test_one_variant_is_the_same_in_python_on_the_server_and_in_a_comparison(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    mine = import_module("minimal").mine
+    client = get_client(url=server.url)
+    (assistant,) = await client.assistants.search(graph_id="mine")
+    drawn: Any = await client.assistants.get_graph(assistant["assistant_id"])
+    assert {node["id"] for node in drawn["nodes"]} == {*mine().get_graph().nodes}
+    thread = (await client.threads.create())["thread_id"]
+    stream = client.runs.stream(thread, "mine", input=TASK, stream_mode="updates")
+    names = [name async for part in stream if part.event == "updates" for name in part.data]
+    served = (await client.threads.get_state(thread))["values"]
+    assert isinstance(served, dict)
+    alone: Any = mine().invoke(TASK)
+    updates = mine().stream(TASK, stream_mode="updates")
+    assert names == [name for update in updates for name in update] and "referee" in names
+    await asyncio.to_thread(
+        rpms.evaluate, {"D": "D", "mine": mine}, out=tmp_path, split=TASK["split"],
+        tasks=[alone["task_id"]], execution=rpms.ExecutionOptions(workers=0), show=False,
+    )  # fmt: skip
+    (measured,) = [line for line in lines_of(tmp_path) if line["condition"] == "mine"]
+    for key in ("success", "steps", "history"):
+        assert served[key] == alone[key] == measured[key], key
+    assert (served["condition"], served["looks"]) == (alone["condition"], alone["looks"])
 
 
 @pytest.mark.engine
