@@ -18,3 +18,6 @@ __all__ = [
     "run_episode",
     "stream_episode",
 ]
+
+if __name__ != "rpms.graph":
+    raise ImportError("'graph' at the top of the clone is only a link: import rpms.graph")

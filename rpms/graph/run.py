@@ -122,8 +122,8 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     episode = {key: values[key] for key in ("env", "split") if key in values} | {"task": task}
     # A graph that gets no context runs with the one it was built with.
     argument = options.get("context")
-    own = app.defaults if isinstance(app, RpmsGraph) else RunContext()
-    context = None if app is not None and argument is None else merged_settings(own, argument)
+    defaults = app.defaults if isinstance(app, RpmsGraph) else RunContext()
+    context = None if app is not None and argument is None else merged_settings(defaults, argument)
     labels = {"condition": context.name, "model": context.model} if context else {}
     config = dict[str, Any](options.get("config") or {})
     # Tags and metadata make the episode searchable among traces.

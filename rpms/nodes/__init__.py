@@ -35,3 +35,6 @@ __all__ = [
     "scf",
     "settings_of",
 ]
+
+if __name__ != "rpms.nodes":
+    raise ImportError("'nodes' at the top of the clone is only a link: import rpms.nodes")

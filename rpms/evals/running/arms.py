@@ -172,8 +172,9 @@ def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Va
     }
     settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
     if graph := parts.get("graph"):  # its own settings, changed by those of the run
-        default, own = RunContext().plain, open_graph(graph).defaults
-        base = own.with_(**{k: v for k, v in base.plain.items() if v != default[k]})
+        plain = RunContext().plain
+        changed = {name: value for name, value in base.plain.items() if value != plain[name]}
+        base = open_graph(graph).defaults.with_(**changed)
     try:
         context = base.under(str(fields["condition"])) if "condition" in fields else base
         return Variant(context.with_(**read_settings(settings)), **parts)

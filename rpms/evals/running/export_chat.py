@@ -292,8 +292,8 @@ def export_expert(
     refuse_judging(env, split)
     parsed = map(parse_arm, [*conditions, *arms] or ABLATION)
     mix = [(label, make_arm(fields, base, f"--arm '{label}'")) for label, fields in parsed]
-    if own := [label for label, variant in mix if variant.graph]:
-        raise RpmsError(f"--arm '{own[0]}': the expert acts in our graph, not in one of your own")
+    if with_graph := [label for label, variant in mix if variant.graph]:
+        raise RpmsError(f"--arm '{with_graph[0]}': the expert acts in our graph, not in another")
     _check_turns(per, (variant.settings().turns_shown for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
     if not limit and len(tasks) < won:  # a generated split has any number of tasks
