@@ -90,7 +90,8 @@ class EpisodeOutput(TypedDict, total=False):
     Attributes:
         task_id: the id of the task.
         condition: the paper's letter for the knowledge that was on.
-        success: True if the environment reports the task as won.
+        success: True if the environment reports the task as won. It is False after an error of the
+            model or the environment, too: a mean leaves such results out (``failure_mode``).
         score: the environment's final score.
         steps: actions taken, including rejected ones and unreadable replies.
         invalid_actions: steps that the environment rejected, or that had no action.

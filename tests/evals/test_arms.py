@@ -13,6 +13,7 @@ import rpms
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
+from rpms.evals.running.plan_file import choose_arms
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of
@@ -74,6 +75,21 @@ def own_scf(state: dict[str, Any]) -> dict[str, Any]:
 
 def own_graph() -> rpms.RpmsGraph:
     return rpms.build_graph({"scf": own_scf}, context=RunContext.for_condition("C", max_steps=4))
+
+
+def test_an_arm_of_a_plan_is_a_graph_with_the_settings_of_the_run_and_its_own(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "plan.yaml"
+    path = f"{__name__}:own_graph"
+    file.write_text(
+        f"settings: {{seed: 5}}\narms: {{mine: {{graph: '{path}'}}, "
+        f"B: {{graph: '{path}', condition: B, max_steps: 9}}}}\n"
+    )
+    arms = choose_arms({}, RunContext(), plan=str(file)).arms
+    expected = RunContext.for_condition("C", max_steps=4, seed=5)
+    assert arms["mine"].settings() == expected and arms["mine"].graph == path
+    assert arms["B"].settings() == expected.under("B").with_(max_steps=9)
 
 
 MODULE = """
