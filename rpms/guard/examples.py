@@ -14,7 +14,8 @@ from rpms.guard.decision import bind
 from rpms.rules import Manual
 from rpms.rules.check import Problem
 from rpms.rules.example_calls import Example
-from rpms.rules.predicates import OF_FIELDS, Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.registry import is_effect
 from rpms.rules.schema import ActionRule, Forbidden, PolicyRule
 from rpms.rules.semantics import apply_effects
 from rpms.rules.terms import all_terms, parse_term
@@ -23,8 +24,6 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
-UNTESTED = (*OF_FIELDS, "changed")
-"""Effects that make no condition true, so they cannot be checked."""
 RuleWithExamples = ActionRule | PolicyRule | Forbidden
 
 
@@ -104,7 +103,8 @@ def _run(
     facts = [_as_effect(parse_predicate(text)) for text in example.facts]
     apply_effects(tracker.manual, facts, bindings, belief)
     for fact in facts:
-        if fact.name not in UNTESTED and not evaluate(fact, belief, tracker.manual.facts, bindings):
+        held = is_effect(fact.name) or evaluate(fact, belief, tracker.manual.facts, bindings)
+        if not held:
             advice = "write an effect, such as 'becomes(order.total, 50)'"
             return f"the fact '{fact}' cannot be made true; {advice}"
     judgement = tracker.judge({**conversation, "belief": belief}, call, (), others)

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rpms.rules.comparisons import WORDS
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
-    OF_FIELDS,
     Predicate,
     choices_of,
     evaluate,
@@ -21,10 +19,11 @@ from rpms.rules.predicates import (
     scope_of,
     things_of,
 )
+from rpms.rules.registry import CONDITIONS, is_effect, reads_values
 from rpms.rules.scalars import UNKNOWN, Special
 from rpms.rules.schema import ActionRule
-from rpms.rules.terms import ANSWER, ITEM, PER_ITEM, Term, parse_term
-from rpms.rules.values import Scope, items_of, value_of
+from rpms.rules.terms import ANSWER, ITEM, Term, parse_term
+from rpms.rules.values import FUNCTIONS, Scope, is_function, items_of, value_of
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
 
@@ -70,10 +69,10 @@ def _missing(
     facts = manual.facts
     if need.name in facts.predicates:
         yield from _missing_in_choices(manual, need, belief, bindings, kinds)
-    elif need.name in WORDS:
+    elif reads_values(need.name):
         scope = scope_of(belief, facts, bindings)
         terms = [*map(parse_term, need.arguments)]
-        if need.name == "any":
+        if CONDITIONS[need.name].quantifies:
             yield from _missing_in_items(manual, terms, scope, kinds)
         else:
             for term in terms:
@@ -125,10 +124,10 @@ def _missing_in_term(
     if (text := scope.tools.definitions.get(term.head)) and term.head not in scope.bindings:
         yield from _missing_in_term(manual, parse_term(text), scope, kinds)
         return
-    if term.head == "matching" and term.is_function:
+    if term.head == "matching" and is_function(term):
         yield from _missing_in_items(manual, term.inner, scope, kinds)
         return
-    if term.head in PER_ITEM and term.is_function:
+    if is_function(term) and FUNCTIONS[term.head].per_item:
         items = items_of(term.inner[0], scope)
         yield from _missing_in_term(manual, term.inner[0], scope, kinds)
         for item in [] if isinstance(items, Special) else items:
@@ -141,7 +140,7 @@ def _missing_in_term(
     yield from before
     if before or not term.path:
         return
-    if term.head == "record" and term.is_function:
+    if term.head == "record" and is_function(term):
         names = {_kind(each, kinds): value_of(each, scope) for each in term.inner}
         yield MissingField(names, term.path[0])
     elif not term.inner:
@@ -180,7 +179,7 @@ def _showing(manual: Manual, missing: MissingField, belief: Belief) -> Iterator[
 def _sets(rule: ActionRule, missing: MissingField) -> bool:
     """Return whether the tool's answer becomes this field."""
     for outcome in rule.outcomes:
-        if outcome.name in OF_FIELDS and parse_term(outcome.arguments[1]).head == ANSWER:
+        if is_effect(outcome.name, "field") and parse_term(outcome.arguments[1]).head == ANSWER:
             field = parse_term(outcome.arguments[0])
             if missing.field in (field.path[-1], f"{field.head}.{field.path[-1]}"):
                 return True

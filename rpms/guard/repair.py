@@ -16,7 +16,6 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from rpms.guard.look_ups import Blank, look_ups
-from rpms.rules.comparisons import WORDS
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -28,6 +27,7 @@ from rpms.rules.predicates import (
     places_around,
     unify,
 )
+from rpms.rules.registry import reads_values
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.rules.wording import need as in_words
@@ -41,7 +41,7 @@ LONGEST = 3
 # Begins a blank, which stands for an unknown name.
 BLANK = "<"
 # Predicates that hold of values of any kind: they do not show the kind.
-KINDLESS = {*WORDS, "hand_empty", "changed", "looked_around", "here_closed"}
+KINDLESS = {"hand_empty", "changed", "looked_around", "here_closed"}
 # A veto names at most this many places.
 MOST_PLACES = 12
 
@@ -148,7 +148,7 @@ def repair_call(
         return ""
     planner = RepairPlanner(manual, belief, goal)
     for need in lacking:
-        if need.name in WORDS:
+        if reads_values(need.name):
             continue
         if path := planner.path_for(need, names, (action,)):
             return f"first: {', then: '.join(_as_call(manual, step) for step in path)}"
@@ -401,7 +401,10 @@ class RepairPlanner:
         if parameter in rule.places and value in self.belief["places"]:
             return True
         return any(
-            truth is True and need.positive and need.name not in KINDLESS
+            truth is True
+            and need.positive
+            and not reads_values(need.name)
+            and need.name not in KINDLESS
             for need, truth in truths.items()
             if parameter in need.arguments
         )

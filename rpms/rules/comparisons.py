@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
+from rpms.rules.registry import Condition, declare
 from rpms.rules.scalars import (
     INVALID,
     UNKNOWN,
@@ -25,25 +26,6 @@ from rpms.rules.values import Comparison, Scope, conjunction, flat, items_of, va
 
 SAID = "said"
 """The kind of event that keeps a message of the user."""
-
-# How each comparison reads, with blanks for its terms.
-WORDS = {
-    "at_most": "{0} is at most {1}",
-    "at_least": "{0} is at least {1}",
-    "equal": "{0} is {1}",
-    "same": "{0} is the same as {1}",
-    "one_of": "{0} is one of {1}",
-    "within": "{0} is within {1}",
-    "before": "{0} is before {1}",
-    "within_hours": "{0} is within {1} hours of now",
-    "given": "{0} is given",
-    "shown": "{0} is known",
-    "said": "{0} is written in a message of the user",
-    "any": "one of {0} is such that {1}",
-}
-# Without a number: two or more.
-ARITIES = {"one_of": None, "any": None, "given": 1, "shown": 1, "said": 1, **dict.fromkeys(
-    ("at_most", "at_least", "equal", "same", "within", "before", "within_hours"), 2)}  # fmt: skip
 
 
 def _numbers(compare: Callable[[Number, Number], bool]) -> Callable[..., Any]:
@@ -70,48 +52,54 @@ def _equal(value: Any, other: Any) -> Any:
     return as_word(value) == as_word(other)
 
 
-_COMPARE: dict[str, Callable[..., bool | Special]] = {
-    "at_most": _numbers(lambda number, limit: number <= limit),
-    "at_least": _numbers(lambda number, limit: number >= limit),
-    "equal": _equal,
-    "before": _is_before,
-    "within_hours": _within_hours,
-}
+def _of_items(holds: Callable[..., Any]) -> Callable[..., Comparison | Special]:
+    """A condition on values; a list stands for each of its items."""
+
+    def compare(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+        return _each(holds, _values(terms, scope))
+
+    return compare
 
 
-def compare(name: str, terms: Sequence[str], scope: Scope) -> Comparison | Special:
-    """Evaluate a comparison: ``None`` if a value is unknown, INVALID if one has the wrong type."""
-    if name == "any":
-        return _any(terms, scope)
-    values = [value_of(term, scope) for term in map(parse_term, terms)]
-    if name in _OF_ONE:
-        return _OF_ONE[name](values[0], scope)
-    if name == "one_of":
-        return _one_of(values[0], values[1:])
-    if name == "within_hours":
-        values.append(scope.tools.time or datetime.now(UTC))
-    kinds = {*map(type, values)}
-    if Special in kinds:
-        is_known = all(each is UNKNOWN for each in values if isinstance(each, Special))
-        return None if is_known else INVALID
-    if name in _OF_LISTS:
-        return _OF_LISTS[name](*([as_word(item) for item in flat(value)] for value in values))
-    return _each(_COMPARE[name], values) if kinds & _LISTS else _COMPARE[name](*values)
-
-
-_OF_LISTS: dict[str, Callable[[list[Any], list[Any]], bool]] = {
-    "same": lambda items, others: items == others,
-    "within": lambda items, others: (
-        bool(items) and all(items.count(item) <= others.count(item) for item in items)
-    ),
-}
-_LISTS = {list, tuple, set, frozenset}
+def _values(terms: Sequence[str], scope: Scope) -> list[Any]:
+    return [value_of(parse_term(term), scope) for term in terms]
 
 
 def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
     """Compare each item of lists; nothing holds of an empty list."""
+    kinds = {*map(type, values)}
+    if Special in kinds:
+        return _undecided(values)
+    if not kinds & _LISTS:
+        return holds(*values)  # type: ignore[no-any-return]
     truths = [holds(*items) for items in product(*([*flat(value)] for value in values))]
     return INVALID if INVALID in truths or not truths else all(truths)
+
+
+def _undecided(values: Sequence[Any]) -> Comparison | Special:
+    """A missing value leaves a condition open; one of the wrong type meets none."""
+    is_known = all(each is UNKNOWN for each in values if isinstance(each, Special))
+    return None if is_known else INVALID
+
+
+_LISTS = {list, tuple, set, frozenset}
+
+
+def _in_time(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    time = scope.tools.time or datetime.now(UTC)
+    return _each(_within_hours, [*_values(terms, scope), time])
+
+
+def _of_lists(holds: Callable[[list[Any], list[Any]], bool]) -> Callable[..., Any]:
+    """A condition on whole lists."""
+
+    def compare(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+        values = _values(terms, scope)
+        if any(isinstance(value, Special) for value in values):
+            return _undecided(values)
+        return holds(*([as_word(item) for item in flat(value)] for value in values))
+
+    return compare
 
 
 def _any(terms: Sequence[str], scope: Scope) -> Comparison | Special:
@@ -123,6 +111,11 @@ def _any(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     truths = [conjunction(conditions, scope.of_item(item)) for item in items]
     order: tuple[Comparison | Special, ...] = (True, INVALID, None)
     return next((truth for truth in order if truth in truths), False)
+
+
+def _of_one(holds: Callable[[Any, Scope], Any]) -> Callable[..., Any]:
+    """A condition on one value, whatever it is."""
+    return lambda terms, scope: holds(value_of(parse_term(terms[0]), scope), scope)
 
 
 def _is_given(value: Any, _: Scope) -> Comparison:
@@ -143,15 +136,9 @@ def _is_said(value: Any, scope: Scope) -> Comparison | Special:
     return all(any(re.search(form, text, re.IGNORECASE) for text in messages) for form in forms)
 
 
-_OF_ONE: dict[str, Callable[[Any, Scope], Comparison | Special]] = {
-    "given": _is_given,
-    "shown": lambda value, _: value is not UNKNOWN,
-    "said": _is_said,
-}
-
-
-def _one_of(value: Any, members: Sequence[Any]) -> Comparison | Special:
+def _one_of(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     """The value is among the members; a list counts as its items and a table as its keys."""
+    value, *members = _values(terms, scope)
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
     items = [as_word(item) for item in flat(value)]
@@ -162,3 +149,25 @@ def _one_of(value: Any, members: Sequence[Any]) -> Comparison | Special:
     if all(item in options for item in items):
         return True
     return None if any(member is UNKNOWN for member in members) else False
+
+
+def _condition(name: str, arity: int | None, evaluate: Any, statement: str, **more: Any) -> None:
+    declare(Condition(name, arity, evaluate, statement, reads="values", **more))
+
+
+_condition("at_most", 2, _of_items(_numbers(lambda number, limit: number <= limit)),
+           "{0} is at most {1}")  # fmt: skip
+_condition("at_least", 2, _of_items(_numbers(lambda number, limit: number >= limit)),
+           "{0} is at least {1}")  # fmt: skip
+_condition("equal", 2, _of_items(_equal), "{0} is {1}")
+_condition("same", 2, _of_lists(lambda items, others: items == others), "{0} is the same as {1}")
+_condition("one_of", None, _one_of, "{0} is one of {1}")
+_condition("within", 2, _of_lists(lambda items, others: (
+    bool(items) and all(items.count(item) <= others.count(item) for item in items)
+)), "{0} is within {1}")  # fmt: skip
+_condition("before", 2, _of_items(_is_before), "{0} is before {1}")
+_condition("within_hours", 2, _in_time, "{0} is within {1} hours of now")
+_condition("given", 1, _of_one(_is_given), "{0} is given")
+_condition("shown", 1, _of_one(lambda value, _: value is not UNKNOWN), "{0} is known")
+_condition("said", 1, _of_one(_is_said), "{0} is written in a message of the user")
+_condition("any", None, _any, "one of {0} is such that {1}", quantifies=True)

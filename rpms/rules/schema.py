@@ -21,7 +21,8 @@ from pydantic import (
 )
 
 from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
-from rpms.rules.predicates import OF_FIELDS, Predicate, Wording, parse_predicate
+from rpms.rules.predicates import Predicate, Wording, parse_predicate
+from rpms.rules.registry import is_effect
 from rpms.rules.terms import ANSWER, parse_term
 from rpms.vocabulary.spelling import Strict
 
@@ -225,7 +226,7 @@ class ActionRule(EnforcedRule):
     @cached_property
     def changes(self) -> bool:
         """True if it changes the world; false if its effects only record the tool's answer."""
-        values = [outcome.arguments[-1] for outcome in self.outcomes if outcome.name in OF_FIELDS]
+        values = [each.arguments[-1] for each in self.outcomes if is_effect(each.name, "field")]
         read = [value for value in values if parse_term(value).head == ANSWER]
         return len(read) < len(self.outcomes)
 

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
-    OF_FIELDS,
     Predicate,
     StaticFacts,
     argument_names,
@@ -22,10 +21,11 @@ from rpms.rules.predicates import (
     parse_predicate,
     scope_of,
 )
+from rpms.rules.registry import is_effect
 from rpms.rules.scalars import Special
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.rules.terms import Term, parse_term
-from rpms.rules.values import record_name, value_of
+from rpms.rules.values import is_function, record_name, value_of
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -274,7 +274,7 @@ def apply_effects(
 ) -> None:
     """Apply effects to a belief; an effect on a list applies to each item."""
     for outcome in effects:
-        if outcome.name in OF_FIELDS:
+        if is_effect(outcome.name, "field"):
             _set_field(b, outcome, bindings, manual.facts)
             continue
         if outcome.name == "changed":
@@ -314,7 +314,7 @@ def _record_names(
     b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts
 ) -> list[str]:
     """The names of the records that an effect is about: of an argument, or of ``record(...)``."""
-    if not thing.is_function:
+    if not is_function(thing):
         return argument_names(bindings.get(thing.head, thing.head))
     scope = scope_of(b, facts, bindings)
     parts = [value_of(inner, scope) for inner in thing.inner]

@@ -8,20 +8,10 @@ from decimal import Decimal
 
 from rpms.rules.scalars import ABSENT, INVALID, NO_ENTRY, UNKNOWN
 from rpms.rules.terms import ITEM, NOW, Term, parse_term
-from rpms.rules.values import Scope, value_of
+from rpms.rules.values import FUNCTIONS, Scope, is_function, value_of
 
 LONGEST = 60
 """The most characters of a value that a refusal prints."""
-_PHRASES = {
-    "count": "the number of {0}",
-    "total": "the sum of {0}",
-    "product": "the product of {0}",
-    "difference": "the difference of {0}",
-    "largest": "the largest of {0}",
-    "first": "the first of {0}",
-    "last": "the last of {0}",
-    "pairs": "{0} in pairs",
-}
 
 
 def spoken(text: str, scope: Scope) -> str:
@@ -30,7 +20,7 @@ def spoken(text: str, scope: Scope) -> str:
 
 
 def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
-    if term.is_function:
+    if is_function(term):
         return _of_fields(term, _spoken_function(term, scope))
     if term.head in scope.tools.arguments and term.head not in scope.bindings:
         same = " and ".join(inner.label or inner.head for inner in term.inner)
@@ -67,7 +57,7 @@ def _spoken_function(term: Term, scope: Scope) -> str:
     if term.head == "collect":
         inner = _spoken(term.inner[1], scope.of_item(ITEM), bare=True)
         return f"{inner} for each {ITEM} of {parts[0]}"
-    return _PHRASES[term.head].format(" and ".join(parts))
+    return FUNCTIONS[term.head].phrase.format(" and ".join(parts))
 
 
 def _short(term: Term, scope: Scope) -> str:

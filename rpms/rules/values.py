@@ -21,7 +21,7 @@ from rpms.rules.scalars import (
     as_word,
     same_name,
 )
-from rpms.rules.terms import FUNCTIONS, ITEM, NOW, Term, parse_term
+from rpms.rules.terms import ITEM, NOW, Term, parse_term
 from rpms.vocabulary.belief import Belief
 
 Comparison = bool | None
@@ -52,8 +52,8 @@ class Scope(NamedTuple):
 
 def value_of(term: Term, scope: Scope) -> Any:
     """The value of a term, or a ``Special`` marker."""
-    if term.inner and term.head in _FUNCTIONS:
-        value = _FUNCTIONS[term.head](term, scope)
+    if is_function(term):
+        value = FUNCTIONS[term.head].evaluate(term, scope)
         if isinstance(value, str) and term.path:
             value = _record_of(scope, value)
         return _walk(value, term.path) if term.path else value
@@ -296,18 +296,31 @@ def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison | Specia
     return next((truth for truth in order if truth in truths), True)
 
 
-_FUNCTIONS: dict[str, Callable[[Term, Scope], Any]] = {
-    "count": _count,
-    "total": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
-    "product": _arithmetic(_multiplied),
-    "difference": _difference,
-    "largest": _arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
-    "first": _at(0),
-    "last": _at(-1),
-    "entry": _entry,
-    "record": _record,
-    "pairs": _pairs,
-    "collect": _collect,
-    "matching": _matching,
-}
-assert _FUNCTIONS.keys() == {*FUNCTIONS}
+class Function(NamedTuple):
+    """A function of terms, how it reads, and whether its other arguments are about each item."""
+
+    evaluate: Callable[[Term, Scope], Any]
+    phrase: str = ""
+    per_item: bool = False
+
+
+FUNCTIONS: dict[str, Function] = {
+    "count": Function(_count, "the number of {0}"),
+    "total": Function(_arithmetic(lambda numbers: sum(numbers, Decimal(0))), "the sum of {0}"),
+    "product": Function(_arithmetic(_multiplied), "the product of {0}"),
+    "difference": Function(_difference, "the difference of {0}"),
+    "largest": Function(_arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
+                        "the largest of {0}"),
+    "first": Function(_at(0), "the first of {0}"),
+    "last": Function(_at(-1), "the last of {0}"),
+    "entry": Function(_entry),
+    "record": Function(_record),
+    "pairs": Function(_pairs, "{0} in pairs"),
+    "collect": Function(_collect, per_item=True),
+    "matching": Function(_matching, per_item=True),
+}  # fmt: skip
+
+
+def is_function(term: Term) -> bool:
+    """True for a function, false for an argument, a tool or a literal."""
+    return bool(term.inner) and term.head in FUNCTIONS

@@ -21,6 +21,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from rpms import RpmsError
 from rpms.guard import RulesGuard
+from rpms.rules.registry import CONDITIONS
 from tests.guard.desk.playing import (
     ASKED,
     IDENTIFY,
@@ -239,9 +240,8 @@ def test_an_error_in_the_decision_itself_refuses(
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("no reason")
 
-    from rpms.rules.predicates import PREDICATES
-
-    monkeypatch.setitem(PREDICATES, "seen", (2, fail))
+    seen = CONDITIONS["seen"]._replace(evaluate=fail)
+    monkeypatch.setitem(CONDITIONS, "seen", seen)
     desk, guard = Desk(), new_guard()
     replies = [*look("O1"), [refund("O1", 5)]]
     if protected:
