@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
 
 from rpms.guard import RulesGuard
 
@@ -117,7 +118,8 @@ class Conversation:
         if chance < 0.1:
             self.guard = self.make_guard(random)  # another process goes on
         if random.random() < 0.1:
-            state["guard"] = SERDE.loads_typed(SERDE.dumps_typed(state.get("guard")))
+            for key in ("guard", "guard_seen"):
+                state[key] = SERDE.loads_typed(SERDE.dumps_typed(state.get(key)))
         if random.random() < 0.1:
             self._say(random.choice(["Go on.", self.shop.first_message, "Do it now."]))
         # Perhaps before they are read; another process could not know of a call that was repeated.
@@ -132,20 +134,30 @@ class Conversation:
         order = random.sample(range(len(calls)), len(calls))
         if random.random() < 0.02:
             with ThreadPoolExecutor(len(calls)) as pool:
-                answers = [*pool.map(self._answer, calls)]
+                given = [*pool.map(self._answer, calls)]
         else:
             found = {place: self._answer(calls[place]) for place in order}
-            answers = [found[place] for place in range(len(calls))]
+            given = [found[place] for place in range(len(calls))]
+        answers = [self._written(answer) for answer in given]
         for place, answer in enumerate(answers):
             answer.id = f"answer-{self.number}-{place}"
         state["messages"] = [*state["messages"], *answers]
         self.refused += sum(_is_refusal(m) for m in answers)
 
+    def _written(self, answer: Any) -> ToolMessage:
+        """The message of an answer; what it writes into the state is written, as the agent does."""
+        if not isinstance(answer, Command):
+            return cast(ToolMessage, answer)
+        update = cast(dict[str, Any], answer.update)
+        seen = self.state.get("guard_seen") or []
+        self.state["guard_seen"] = [*seen, *update.get("guard_seen", ())]
+        return cast(ToolMessage, update["messages"][0])
+
     def _say(self, text: str) -> None:
         said = HumanMessage(text, id=f"said-{self.number}")
         self.state["messages"] = [*self.state["messages"], said]
 
-    def _answer(self, call: ToolCall) -> ToolMessage:
+    def _answer(self, call: ToolCall) -> Any:
         """One call, with a middleware before the guard or behind it that does as it likes."""
         random = self.random
         request = ToolCallRequest(tool_call=call, tool=self.tools.get(call["name"]),
@@ -174,8 +186,8 @@ class Conversation:
         if 0.06 < chance < 0.1:
             first = self.guard.wrap_tool_call(request, behind)
             second = self.guard.wrap_tool_call(request, behind)
-            return random.choice([first, second])  # type: ignore[no-any-return]
-        return self.guard.wrap_tool_call(request, behind)  # type: ignore[no-any-return]
+            return random.choice([first, second])
+        return self.guard.wrap_tool_call(request, behind)
 
     def _rewritten(self, call: ToolCall) -> ToolCall:
         """The same tool with other arguments: a few of another call's."""

@@ -270,7 +270,9 @@ def test_no_hostile_call_in_telecom_is_carried_out(number: int, calls: int) -> N
             "id": "P-AMOUNT", "action": "refund", "needs": ["at_most(usd, order.total)"],
             "on_violation": "warn"}]}),
         (RefundDesk, DeskWorld(), {"policy": [{
-            "id": "P-COUNT", "action": "refund", "needs": ["at_most(count(refund), 2)"]}]}),
+            "id": "P-VOUCHER", "action": "send_voucher", "needs": [
+                "at_least(usd, 1)", "at_most(usd, 10)", "one_of(customer.tier, gold, silver)",
+                "at_most(count(send_voucher(customer)), 2)"]}]}),
         (Telecom, "telecom", {"actions": [{
             "id": "T-REFUEL", "name": "refuel_data", "on_violation": "warn",
             "syntax": "refuel_data customer_id={customer} line_id={line} gb_amount={amount}"}]}),

@@ -147,7 +147,8 @@ def test_look_ups_in_one_reply_are_all_read(
     answers = [ToolMessage(text, id=f"t{n}", tool_call_id=str(n))
                for n, (_, _, text) in enumerate(STATUS)]  # fmt: skip
     state = after(LOOK, ("get_user", {"user_id": "U1"}, {"user_id": "U1", "level": "gold"}))
-    state = tracker.read(state, [AIMessage("", id="r", tool_calls=calls), *answers])
+    said = [AIMessage("", id="r", tool_calls=calls), *answers]
+    state = tracker._replace(trust=True).read(state, said)
     assert tracker.judge(state, CANCEL).verdict == "allow"
     running = [Call(tool, arguments) for tool, arguments, _ in STATUS]
     assert tracker.judge(state, CANCEL, running).verdict == "allow"
