@@ -23,7 +23,7 @@ from pydantic import (
 from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
 from rpms.rules.predicates import Predicate, Wording, parse_predicate
 from rpms.rules.registry import is_effect
-from rpms.rules.terms import ANSWER, parse_term
+from rpms.rules.terms import ANSWER, all_terms, parse_term
 from rpms.vocabulary.spelling import Strict
 
 
@@ -157,13 +157,20 @@ class EnforcedRule(ManualEntry):
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
 
 
+def _heads(condition: Predicate) -> set[str]:
+    """The names that the terms of a condition begin with."""
+    return {each.head for term in condition.arguments for each in all_terms(parse_term(term))}
+
+
 class ActionRule(EnforcedRule):
     """One action: its syntax, what must hold before it and what holds after it.
 
     For a tool, ``arguments`` can replace ``syntax``: a list of names, or a table with the name of
     each in the rules. ``shows`` names the parameter that the tool's answer is about, if the answer
-    itself does not say so. ``gives`` names fields that its answer shows of other things, so that a
-    refusal can name this look-up.
+    itself does not say so, and ``records`` the fields that identify things in it, if they are not
+    those of the whole manual. ``gives`` names fields that its answer shows of other things, so that
+    a refusal can name this look-up. The ``answers`` of a search, a mailbox or a browser come from
+    ``outside``: they are no evidence, whatever they say.
 
     ``if_refused`` explains a rejection although every precondition seemed to hold: something that
     the manual knows and the belief cannot. An action that is not ``printed`` is described fully by
@@ -191,6 +198,8 @@ class ActionRule(EnforcedRule):
     arguments: dict[str, str] = {}
     shows: str = ""
     gives: list[str] = []
+    records: list[str | Annotated[list[str], Field(min_length=2)]] | None = None
+    answers: Literal["", "outside"] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -211,6 +220,10 @@ class ActionRule(EnforcedRule):
         for field in ("rejected_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")
+        reads = [each for each in self.outcomes if ANSWER in _heads(each)]
+        if self.answers == "outside" and (self.shows or self.records or self.gives or reads):
+            advice = "leave out 'shows', 'records', 'gives' and effects that read the answer"
+            raise ValueError(f"answers from outside are no evidence: {advice}")
         return self
 
     @cached_property

@@ -295,18 +295,22 @@ def _set_field(
         record = b["records"].get(name, {})
         if outcome.name == "begins" and field.path[-1] in record:
             continue
+        owned = b.setdefault("owned", {}).setdefault(name, [])
         if isinstance(new, Special):
             record.pop(field.path[-1], None)
         else:
             b["records"].setdefault(name, record)[field.path[-1]] = new
+            owned += [field.path[-1]] if field.path[-1] not in owned else []
 
 
 def _forget(b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts) -> None:
     """Apply ``changed(order)`` or ``changed(order.status)``: it is out of date."""
     for name in _record_names(b, thing, bindings, facts):
-        if thing.path:
-            b["records"].get(name, {}).pop(thing.path[0], None)
-        else:
+        owned = b.get("owned", {}).get(name, [])
+        for field in [thing.path[0]] if thing.path else [*b["records"].get(name, ())]:
+            b["records"].get(name, {}).pop(field, None)
+            owned[:] = [each for each in owned if each != field]
+        if not thing.path:
             b["records"].pop(name, None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -51,6 +51,7 @@ class Belief(TypedDict):
         progress: pointer into the goal's sub-goals, for environments that count it.
         records: the fields that tools' answers gave for each thing, for agents with tools.
         calls: the tool calls that were carried out, in order, for agents with tools.
+        owned: of each record the fields that a look-up of this very thing has shown.
     """
 
     location: str | None
@@ -70,6 +71,7 @@ class Belief(TypedDict):
     progress: int
     records: dict[str, dict[str, Any]]
     calls: list[PastCall]
+    owned: NotRequired[dict[str, list[str]]]
 
 
 def empty_belief() -> Belief:
@@ -100,6 +102,8 @@ def copy_belief(belief: Belief) -> Belief:
     copy["also_at"] = {thing: list(places) for thing, places in copy["also_at"].items()}
     copy["events"] = [event.copy() for event in belief["events"]]
     copy["records"] = {thing: dict(fields) for thing, fields in copy["records"].items()}
+    if "owned" in copy:
+        copy["owned"] = {thing: [*fields] for thing, fields in copy["owned"].items()}
     copy["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in copy["calls"]]
     return copy
 
