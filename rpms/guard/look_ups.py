@@ -15,9 +15,9 @@ from rpms.rules.predicates import (
     Predicate,
     choices_of,
     evaluate,
+    inner_bindings,
     parse_predicate,
     scope_of,
-    things_of,
 )
 from rpms.rules.registry import CONDITIONS, is_effect, reads_values
 from rpms.rules.scalars import UNKNOWN, Special
@@ -83,19 +83,18 @@ def _missing_in_choices(
     manual: Manual, need: Predicate, belief: Belief, bindings: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[MissingField]:
     facts = manual.facts
-    things = things_of(need, belief, facts, bindings)
-    if isinstance(things, Special):
+    inner = inner_bindings(need, belief, facts, bindings)
+    if isinstance(inner, Special):
         term = parse_term(need.arguments[0])
         yield from _missing_in_term(manual, term, scope_of(belief, facts, bindings), kinds)
         return
     inner_kinds = {**kinds, "thing": _kind(parse_term(need.arguments[0]), kinds)} if (
         need.arguments) else kinds  # fmt: skip
-    for inner in things:
-        for choice in choices_of(need, facts):
-            truths = {part: evaluate(part, belief, facts, inner) for part in choice}
-            if False not in truths.values():  # else no answer can complete this choice
-                for part in (part for part, truth in truths.items() if truth is None):
-                    yield from _missing(manual, part, belief, inner, inner_kinds)
+    for choice in choices_of(need, facts):
+        truths = {part: evaluate(part, belief, facts, inner) for part in choice}
+        if False not in truths.values():  # else no answer can complete this choice
+            for part in (part for part, truth in truths.items() if truth is None):
+                yield from _missing(manual, part, belief, inner, inner_kinds)
 
 
 def _missing_in_items(

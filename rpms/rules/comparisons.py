@@ -1,6 +1,8 @@
 """Conditions over values: each is true, false, undecided, or invalid.
 
-A list stands for each of its items: a condition must hold of every one.
+Of two readings of a rule the one counts that allows less. So a bare condition on a list, which does
+not say of which items it speaks, is invalid: it meets no need, not even a negated one, and under
+``when`` it may hold. ``all``, ``any`` and ``none`` say it.
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from typing import Any
 
 from rpms.rules.registry import Condition, declare
@@ -19,10 +20,9 @@ from rpms.rules.scalars import (
     Special,
     as_moment,
     as_number,
-    as_word,
 )
 from rpms.rules.terms import parse_term
-from rpms.rules.values import Comparison, Scope, conjunction, flat, items_of, value_of
+from rpms.rules.values import Comparison, Scope, Texts, conjunction, flat, items_of, value_of
 
 SAID = "said"
 """The kind of event that keeps a message of the user."""
@@ -48,15 +48,11 @@ def _within_hours(value: Any, hours: Any, start: Any) -> Any:
     return abs(moment - origin) <= timedelta(hours=float(number))
 
 
-def _equal(value: Any, other: Any) -> Any:
-    return as_word(value) == as_word(other)
-
-
 def _of_items(holds: Callable[..., Any]) -> Callable[..., Comparison | Special]:
-    """A condition on values; a list stands for each of its items."""
+    """A condition on single values."""
 
     def compare(terms: Sequence[str], scope: Scope) -> Comparison | Special:
-        return _each(holds, _values(terms, scope))
+        return _compare(holds, _values(terms, scope))
 
     return compare
 
@@ -65,15 +61,11 @@ def _values(terms: Sequence[str], scope: Scope) -> list[Any]:
     return [value_of(parse_term(term), scope) for term in terms]
 
 
-def _each(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
-    """Compare each item of lists; nothing holds of an empty list."""
+def _compare(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
     kinds = {*map(type, values)}
     if Special in kinds:
         return _undecided(values)
-    if not kinds & _LISTS:
-        return holds(*values)  # type: ignore[no-any-return]
-    truths = [holds(*items) for items in product(*([*flat(value)] for value in values))]
-    return INVALID if INVALID in truths or not truths else all(truths)
+    return INVALID if kinds & _LISTS else holds(*values)
 
 
 def _undecided(values: Sequence[Any]) -> Comparison | Special:
@@ -87,7 +79,7 @@ _LISTS = {list, tuple, set, frozenset}
 
 def _in_time(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     time = scope.tools.time or datetime.now(UTC)
-    return _each(_within_hours, [*_values(terms, scope), time])
+    return _compare(_within_hours, [*_values(terms, scope), time])
 
 
 def _of_lists(holds: Callable[[list[Any], list[Any]], bool]) -> Callable[..., Any]:
@@ -97,20 +89,49 @@ def _of_lists(holds: Callable[[list[Any], list[Any]], bool]) -> Callable[..., An
         values = _values(terms, scope)
         if any(isinstance(value, Special) for value in values):
             return _undecided(values)
-        return holds(*([as_word(item) for item in flat(value)] for value in values))
+        return _strictest(
+            scope,
+            lambda texts: holds(*([texts.key(item) for item in flat(value)] for value in values)),
+        )
 
     return compare
 
 
-def _any(terms: Sequence[str], scope: Scope) -> Comparison | Special:
-    """The conditions hold of one item; undecided if undecided ones could do so."""
-    listed, *conditions = map(parse_term, terms)
-    items = items_of(listed, scope)
-    if isinstance(items, Special):
-        return None if items is UNKNOWN else INVALID
-    truths = [conjunction(conditions, scope.of_item(item)) for item in items]
-    order: tuple[Comparison | Special, ...] = (True, INVALID, None)
-    return next((truth for truth in order if truth in truths), False)
+def _equal(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    return _compare(scope.texts.equal, _values(terms, scope))
+
+
+def _of_quantity(order: Sequence[Comparison | Special], otherwise: Comparison, empty: Any
+                 ) -> Callable[..., Comparison | Special]:  # fmt: skip
+    """Conditions on the items of a list; of their truths the first in ``order`` decides."""
+
+    def holds(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+        listed, *conditions = map(parse_term, terms)
+        items = items_of(listed, scope)
+        if isinstance(items, Special):
+            return None if items is UNKNOWN else INVALID
+        truths = [conjunction(conditions, scope.of_item(item)) for item in items]
+        found = next((truth for truth in order if truth in truths), otherwise)
+        return empty if not items else found
+
+    return holds
+
+
+def _none(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    truth = _any(terms, scope)
+    return not truth if isinstance(truth, bool) else truth
+
+
+_all = _of_quantity((INVALID, False, None), otherwise=True, empty=INVALID)
+_any = _of_quantity((True, INVALID, None), otherwise=False, empty=False)
+
+
+def _strictest(scope: Scope, holds: Callable[[Texts], bool]) -> bool:
+    """Compare whole lists, and note where case and blanks decide."""
+    truth = holds(scope.texts)
+    if not scope.texts.loose and holds(Texts(loose=True)) != truth:
+        scope.texts.matter = True
+    return truth
 
 
 def _of_one(holds: Callable[[Any, Scope], Any]) -> Callable[..., Any]:
@@ -129,24 +150,21 @@ def _is_said(value: Any, scope: Scope) -> Comparison | Special:
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
     messages = [event["thing"] for event in scope.belief["events"] if event["kind"] == SAID]
-    words = [*flat(value)]
-    if not words or not all(isinstance(w, str | int) and str(w).strip() for w in words):
+    if not isinstance(value, str | int) or not str(value).strip():
         return INVALID
-    forms = (rf"(?<!\w){re.escape(str(word).strip())}(?!\w)" for word in words)
-    return all(any(re.search(form, text, re.IGNORECASE) for text in messages) for form in forms)
+    form = rf"(?<!\w){re.escape(str(value).strip())}(?!\w)"
+    return any(re.search(form, text, re.IGNORECASE) for text in messages)
 
 
 def _one_of(terms: Sequence[str], scope: Scope) -> Comparison | Special:
-    """The value is among the members; a list counts as its items and a table as its keys."""
+    """The value is among the members; of those a list counts as its items, a table as its keys."""
     value, *members = _values(terms, scope)
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
-    items = [as_word(item) for item in flat(value)]
-    listed = [[*member] if isinstance(member, Mapping) else member for member in members]
-    options = [as_word(item) for member in listed for item in flat(member)]
-    if not items:
+    if type(value) in _LISTS:
         return INVALID
-    if all(item in options for item in items):
+    listed = [[*member] if isinstance(member, Mapping) else member for member in members]
+    if any(scope.texts.equal(value, item) for member in listed for item in flat(member)):
         return True
     return None if any(member is UNKNOWN for member in members) else False
 
@@ -159,7 +177,7 @@ _condition("at_most", 2, _of_items(_numbers(lambda number, limit: number <= limi
            "{0} is at most {1}")  # fmt: skip
 _condition("at_least", 2, _of_items(_numbers(lambda number, limit: number >= limit)),
            "{0} is at least {1}")  # fmt: skip
-_condition("equal", 2, _of_items(_equal), "{0} is {1}")
+_condition("equal", 2, _equal, "{0} is {1}")
 _condition("same", 2, _of_lists(lambda items, others: items == others), "{0} is the same as {1}")
 _condition("one_of", None, _one_of, "{0} is one of {1}")
 _condition("within", 2, _of_lists(lambda items, others: (
@@ -170,4 +188,6 @@ _condition("within_hours", 2, _in_time, "{0} is within {1} hours of now")
 _condition("given", 1, _of_one(_is_given), "{0} is given")
 _condition("shown", 1, _of_one(lambda value, _: value is not UNKNOWN), "{0} is known")
 _condition("said", 1, _of_one(_is_said), "{0} is written in a message of the user")
+_condition("all", None, _all, "all of {0} are such that {1}", quantifies=True)
 _condition("any", None, _any, "one of {0} is such that {1}", quantifies=True)
+_condition("none", None, _none, "none of {0} is such that {1}", quantifies=True)

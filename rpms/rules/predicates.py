@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import product
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -20,7 +19,7 @@ from pydantic import BaseModel
 from rpms.rules.registry import CONDITIONS, Condition, declare, reads_values
 from rpms.rules.scalars import INVALID, UNKNOWN, Special, as_number
 from rpms.rules.terms import parse_term, split_arguments
-from rpms.rules.values import Scope, Tools, value_of
+from rpms.rules.values import EXACT, Scope, Texts, Tools, conjunction_of, value_of
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
 from rpms.vocabulary.output import with_article
@@ -440,10 +439,13 @@ def evaluate(
 ) -> Truth:
     """Evaluate a predicate; an argument that is no parameter stands for itself.
 
-    It holds of a list if it holds of every item. A value that names nothing, such as a missing
-    argument, meets no need, not even a negated one.
+    A value that names nothing, such as a missing argument, and a list, of which it does not say
+    which items count, meet no need, not even a negated one.
     """
-    truth = _evaluate(predicate, belief, facts, bindings)
+    texts = Texts()
+    truth = _evaluate(predicate, belief, facts, bindings, texts)
+    if truth is True and texts.matter:  # of two readings the one counts that allows less
+        truth = _evaluate(predicate, belief, facts, bindings, Texts(loose=True))
     return False if truth is INVALID else truth  # type: ignore[return-value]
 
 
@@ -451,37 +453,46 @@ def may_hold(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Return whether nothing rules it out; a value of the wrong type rules out nothing."""
-    return _evaluate(predicate, belief, facts, bindings) is not False
+    texts = Texts()
+    truth = _evaluate(predicate, belief, facts, bindings, texts)
+    if truth is False and texts.matter:
+        truth = _evaluate(predicate, belief, facts, bindings, Texts(loose=True))
+    return truth is not False
 
 
-def scope_of(belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]) -> Scope:
+def scope_of(
+    belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any], texts: Texts = EXACT
+) -> Scope:
     """The scope of the terms in a condition."""
-    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts))
+    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts, texts), texts)
 
 
 def _holds(
-    belief: Belief, facts: StaticFacts, text: str, bindings: Mapping[str, Any]
+    belief: Belief, facts: StaticFacts, texts: Texts, text: str, bindings: Mapping[str, Any]
 ) -> Truth | Special:
-    return _evaluate(parse_predicate(text), belief, facts, bindings)
+    return _evaluate(parse_predicate(text), belief, facts, bindings, texts)
 
 
 def _evaluate(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
+    predicate: Predicate,
+    belief: Belief,
+    facts: StaticFacts,
+    bindings: Mapping[str, Any],
+    texts: Texts = EXACT,
 ) -> Truth | Special:
     if reads_values(predicate.name):
-        scope = scope_of(belief, facts, bindings)
+        scope = scope_of(belief, facts, bindings, texts)
         truth = CONDITIONS[predicate.name].evaluate(predicate.arguments, scope)
         return truth if predicate.positive or not isinstance(truth, bool) else not truth
     if predicate.name in facts.predicates:
-        return _composed(predicate, belief, facts, bindings)
+        return _composed(predicate, belief, facts, bindings, texts)
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, facts, arguments)
-    choices = [argument_names(argument) for argument in arguments]
-    if not all(choices):
+    names = [argument_names(argument) for argument in arguments]
+    if any(isinstance(argument, list | tuple) for argument in arguments) or not all(names):
         return INVALID
-    truths = [_of_names(predicate, belief, facts, names) for names in product(*choices)]
-    return False if False in truths else None if None in truths else True
+    return _of_names(predicate, belief, facts, [name for each in names for name in each])
 
 
 def is_undecided(
@@ -492,12 +503,12 @@ def is_undecided(
         state = predicate._replace(name="state")
         return predicate.positive and evaluate(state, belief, facts, bindings) is None
     if predicate.name in facts.predicates:
-        things = things_of(predicate, belief, facts, bindings)
-        if isinstance(things, Special):
-            return things is UNKNOWN
+        inner = inner_bindings(predicate, belief, facts, bindings)
+        if isinstance(inner, Special):
+            return inner is UNKNOWN
         if not predicate.positive:
-            return _composed(predicate, belief, facts, bindings) is None
-        return all(_may_be_shown(predicate, belief, facts, inner) for inner in things)
+            return evaluate(predicate, belief, facts, bindings) is None
+        return _may_be_shown(predicate, belief, facts, inner)
     return evaluate(predicate, belief, facts, bindings) is None
 
 
@@ -553,51 +564,46 @@ def choices_of(predicate: Predicate, facts: StaticFacts) -> list[list[Predicate]
     return [[parse_predicate(text) for text in choice] for choice in choices]
 
 
-def things_of(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> list[Mapping[str, Any]] | Special:
-    """What the choices of a composed predicate are evaluated with: one binding for each thing.
-
-    They see the arguments of the call, and the thing under its own name. A list is all its items.
-    """
-    if not predicate.arguments:
-        return [bindings]
-    value = value_of(parse_term(predicate.arguments[0]), scope_of(belief, facts, bindings))
-    if isinstance(value, Special):
-        return value
-    listed = value if isinstance(value, list | tuple) else [value]
-    things = [item if isinstance(item, Mapping) else argument_names(item) for item in listed]
-    if not things or not all(things):
-        return INVALID
-    flat = [each for item in things for each in (item if isinstance(item, list) else [item])]
-    return [{**bindings, ARGUMENT: thing} for thing in flat]
-
-
-def _composed(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> Truth | Special:
-    """True if it holds of every thing; undecided if undecided parts could complete a choice."""
-    things = things_of(predicate, belief, facts, bindings)
-    if isinstance(things, Special):
-        return None if things is UNKNOWN else INVALID
-    choices = choices_of(predicate, facts)
-    truths = [_one_choice(choices, belief, facts, inner) for inner in things]
-    if not predicate.positive:
-        truths = [truth if truth is None else not truth for truth in truths]
-    return False if False in truths else None if None in truths else True
-
-
-def _one_choice(
-    choices: Sequence[Sequence[Predicate]],
+def inner_bindings(
+    predicate: Predicate,
     belief: Belief,
     facts: StaticFacts,
     bindings: Mapping[str, Any],
-) -> Truth:
-    truth: Truth = False
-    for choice in choices:
-        truths = [evaluate(part, belief, facts, bindings) for part in choice]
-        if all(truths):
-            return True
-        if False not in truths:
-            truth = None
-    return truth
+    texts: Texts = EXACT,
+) -> Mapping[str, Any] | Special:
+    """What the choices of a composed predicate are evaluated with.
+
+    They see the arguments of the call, and the thing under its own name.
+    """
+    if not predicate.arguments:
+        return bindings
+    value = value_of(parse_term(predicate.arguments[0]), scope_of(belief, facts, bindings, texts))
+    if isinstance(value, Special):
+        return value
+    if isinstance(value, Mapping):
+        return {**bindings, ARGUMENT: value}
+    names = [] if isinstance(value, list | tuple) else argument_names(value)
+    return {**bindings, ARGUMENT: names[0]} if names else INVALID
+
+
+def _composed(
+    predicate: Predicate,
+    belief: Belief,
+    facts: StaticFacts,
+    bindings: Mapping[str, Any],
+    texts: Texts,
+) -> Truth | Special:
+    """True if one choice holds; undecided if undecided parts could complete one.
+
+    An invalid part makes its choice invalid, so that its negation is not met either.
+    """
+    inner = inner_bindings(predicate, belief, facts, bindings, texts)
+    if isinstance(inner, Special):
+        return None if inner is UNKNOWN else INVALID
+    found = [
+        conjunction_of([_evaluate(part, belief, facts, inner, texts) for part in choice])
+        for choice in choices_of(predicate, facts)
+    ]
+    order: tuple[Truth | Special, ...] = (True, INVALID, None)
+    truth = next((each for each in order if each in found), False)
+    return truth if predicate.positive or not isinstance(truth, bool) else not truth

@@ -19,6 +19,7 @@ from rpms.rules.scalars import (
     Special,
     as_number,
     as_word,
+    plain,
     same_name,
 )
 from rpms.rules.terms import ITEM, NOW, Term, parse_term
@@ -37,6 +38,31 @@ class Tools(NamedTuple):
     definitions: Mapping[str, str] = {}
 
 
+class Texts:
+    """How texts are compared: exactly, or ``loose`` about case and outer blanks.
+
+    ``matter`` becomes true where the two differ.
+    """
+
+    def __init__(self, loose: bool = False) -> None:
+        self.loose, self.matter = loose, False
+
+    def key(self, value: Any) -> Any:
+        """What two equal values have in common."""
+        word = as_word(value)
+        return plain(word) if self.loose and isinstance(word, str) else word
+
+    def equal(self, value: Any, other: Any) -> bool:
+        """Return whether two values are the same."""
+        same: bool = self.key(value) == self.key(other)
+        if not same and isinstance(value, str) and isinstance(other, str):
+            self.matter = self.matter or plain(value) == plain(other)
+        return same
+
+
+EXACT = Texts()
+
+
 class Scope(NamedTuple):
     """The sources of a term's value; ``holds`` evaluates a condition on an item of a list."""
 
@@ -44,6 +70,7 @@ class Scope(NamedTuple):
     tools: Tools
     bindings: Mapping[str, Any]
     holds: Callable[[str, Mapping[str, Any]], Comparison | Special] = lambda text, bindings: None
+    texts: Texts = EXACT
 
     def of_item(self, item: Any) -> Scope:
         """The same scope, for one item of a list."""
@@ -112,8 +139,8 @@ def _gather(values: list[Any]) -> Any:
     return next((value for value in values if isinstance(value, Special)), values)
 
 
-def _earlier(term: Term, scope: Scope) -> Any:
-    """The earlier calls of a tool, or an argument of each."""
+def _earlier(term: Term, scope: Scope, failed: bool = False) -> Any:
+    """The earlier calls of a tool, or an argument of each; those that ``failed`` only on request."""
     called = scope.tools.arguments[term.head]
     values: dict[str, Any] = {}
     for inner in term.inner:
@@ -126,6 +153,7 @@ def _earlier(term: Term, scope: Scope) -> Any:
         call["arguments"]
         for call in scope.belief["calls"]
         if call["tool"] == term.head
+        and (failed or not call.get("failed"))
         and all(same_name(call["arguments"].get(k, ABSENT), value) for k, value in values.items())
     ]
     if not term.path:
@@ -223,11 +251,11 @@ def _entry(term: Term, scope: Scope) -> Any:
     if isinstance(table, Special) or isinstance(key, Special):
         return UNKNOWN if UNKNOWN in (table, key) else _first_special(table, key)
     if isinstance(key, list | tuple):
-        return _gather([_look_up(table, each, term.inner[1].label) for each in key])
-    return _look_up(table, key, term.inner[1].label)
+        return _gather([_look_up(table, each, term.inner[1].label, scope) for each in key])
+    return _look_up(table, key, term.inner[1].label, scope)
 
 
-def _look_up(table: Any, key: Any, field: str) -> Any:
+def _look_up(table: Any, key: Any, field: str, scope: Scope) -> Any:
     if not isinstance(key, str | int) or isinstance(key, bool):
         return INVALID
     if isinstance(table, Mapping):
@@ -235,7 +263,7 @@ def _look_up(table: Any, key: Any, field: str) -> Any:
     if not isinstance(table, list | tuple) or not field:
         return INVALID
     rows = (row for row in table if isinstance(row, Mapping) and field in row)
-    return next((row for row in rows if as_word(row[field]) == as_word(key)), NO_ENTRY)
+    return next((row for row in rows if scope.texts.equal(row[field], key)), NO_ENTRY)
 
 
 def _first_special(*values: Any) -> Any:
@@ -291,9 +319,19 @@ def _matching(term: Term, scope: Scope) -> Any:
 
 def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison | Special:
     """Return whether all conditions hold; undecided if none fails and one is undecided."""
-    truths = [scope.holds(condition.text, scope.bindings) for condition in conditions]
-    order: tuple[Comparison | Special, ...] = (INVALID, False, None)
+    return conjunction_of([scope.holds(each.text, scope.bindings) for each in conditions])
+
+
+def conjunction_of(truths: Sequence[Comparison | Special]) -> Comparison | Special:
+    """What several conditions come to together; one that does not hold decides."""
+    order: tuple[Comparison | Special, ...] = (False, INVALID, None)
     return next((truth for truth in order if truth in truths), True)
+
+
+def _attempts(term: Term, scope: Scope) -> Any:
+    """The number of calls of a tool, also those that were answered with an error."""
+    calls = _earlier(term.inner[0], scope, failed=True)
+    return len(calls) if isinstance(calls, list) else INVALID
 
 
 class Function(NamedTuple):
@@ -306,6 +344,7 @@ class Function(NamedTuple):
 
 FUNCTIONS: dict[str, Function] = {
     "count": Function(_count, "the number of {0}"),
+    "attempts": Function(_attempts, "the number of all {0}"),
     "total": Function(_arithmetic(lambda numbers: sum(numbers, Decimal(0))), "the sum of {0}"),
     "product": Function(_arithmetic(_multiplied), "the product of {0}"),
     "difference": Function(_difference, "the difference of {0}"),

@@ -13,15 +13,15 @@ from rpms.rules.predicates import (
     StaticFacts,
     choices_of,
     evaluate,
+    inner_bindings,
     parse_predicate,
     scope_of,
-    things_of,
 )
 from rpms.rules.registry import CONDITIONS, Condition, reads_values
 from rpms.rules.scalars import Special
 from rpms.rules.term_wording import spoken, value_clause
 from rpms.rules.terms import ITEM, parse_term
-from rpms.rules.values import items_of
+from rpms.rules.values import Scope, items_of, value_of
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.output import with_article
 
@@ -30,6 +30,8 @@ UNSHOWN = "no answer has shown that yet"
 MOST_ITEMS = 3
 """A refusal states the values of this many items of a list."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
+WHOLE = {"within", "same", "given", "shown", "all", "any", "none"}
+"""Conditions that may be about a whole list."""
 _UNWORDED = Condition("", 0, lambda *_: None)
 # Separates the clauses of a compound statement: each clause has its own verb.
 _JOINT = re.compile(r"(; |, | or | and )")
@@ -122,6 +124,8 @@ def contrary(
         if CONDITIONS[predicate.name].quantifies:
             return _items_instead(predicate, belief, facts, bindings)
         scope = scope_of(belief, facts, bindings)
+        if bare := _of_a_list(predicate, scope):
+            return bare
         parts = (value_clause(term, scope) for term in predicate.arguments)
         return " and ".join(dict.fromkeys(filter(None, parts)))
     if predicate.name in facts.predicates:
@@ -137,22 +141,41 @@ def contrary(
     return said or UNSHOWN * (predicate.positive and predicate.name == "seen")
 
 
+def _of_a_list(predicate: Predicate, scope: Scope) -> str:
+    """Why a bare condition on a list is not met, and what to write; empty for any other."""
+    if predicate.name in WHOLE:
+        return ""
+    values = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
+    for number, text in enumerate(values):
+        term = parse_term(text)
+        for length in range(len(term.path) + 1):
+            parts = term._replace(path=term.path[:length])
+            if isinstance(value_of(parts, scope), list | tuple):
+                whole = text[: len(text) - len("".join(f".{f}" for f in term.path[length:]))]
+                arguments = list(predicate.arguments)
+                arguments[number] = ".".join((ITEM, *term.path[length:]))
+                inner = predicate._replace(positive=True, arguments=tuple(arguments))
+                quantity = "all" if predicate.positive else "none"
+                advice = f"the rule must say of which items, as in {quantity}({whole}, {inner})"
+                return f"{whole} is a list, and {advice}"
+    return ""
+
+
 def _choices_instead(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
 ) -> str:
     """State what holds instead of each choice of a composed predicate, if all ask for evidence.
 
-    For other predicates the hand and the location would be repeated for each choice. Of a list, the
-    first item that the predicate does not hold of is stated.
+    For other predicates the hand and the location would be repeated for each choice.
     """
-    things = things_of(predicate, belief, facts, bindings)
-    if isinstance(things, Special):
-        return value_clause(predicate.arguments[0], scope_of(belief, facts, bindings))
-    choices, one = choices_of(predicate, facts), predicate._replace(arguments=())
+    inner = inner_bindings(predicate, belief, facts, bindings)
+    if isinstance(inner, Special):
+        scope = scope_of(belief, facts, bindings)
+        return _of_a_list(predicate, scope) or value_clause(predicate.arguments[0], scope)
+    choices = choices_of(predicate, facts)
     if any(p.name != "seen" and not reads_values(p.name) and p.name not in facts.predicates
            for choice in choices for p in choice):  # fmt: skip
         return ""
-    inner = next((thing for thing in things if evaluate(one, belief, facts, thing) is not True), {})
     parts: list[str] = []
     for choice in choices:
         truths = {part: evaluate(part, belief, facts, inner) for part in choice}
@@ -190,7 +213,7 @@ def _items_instead(
     for item in items[:MOST_ITEMS]:
         inner = scope.of_item(item).bindings
         for condition in map(parse_predicate, conditions):
-            if evaluate(condition, belief, facts, inner) is not True:
+            if evaluate(condition, belief, facts, inner) is not (predicate.name != "none"):
                 parts.append(contrary(condition, belief, facts, inner))
                 break
     return _joined(parts)

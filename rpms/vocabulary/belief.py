@@ -24,10 +24,11 @@ class Event(TypedDict):
 
 
 class PastCall(TypedDict):
-    """A tool call that was carried out."""
+    """A tool call that was carried out; ``failed`` if it was answered with an error."""
 
     tool: str
     arguments: dict[str, Any]
+    failed: NotRequired[bool]
 
 
 class Belief(TypedDict):

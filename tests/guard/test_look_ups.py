@@ -34,7 +34,7 @@ predicates:
   moved: [["any(thing.legs, equal(item.flight, F2))"], ["at_least(count(move(booking=thing)), 1)"]]
   free: [["any(thing.legs, equal(item.flight, F1))"], [moved(thing)]]
 policy:
-  - {id: P-GROUND, action: cancel, needs: [grounded(booking.legs)]}
+  - {id: P-GROUND, action: cancel, needs: ["all(booking.legs, grounded(item))"]}
   - {id: P-OWNER, action: cancel, needs: ["equal(record(booking.user_id).level, gold)"]}
   - {id: P-GIVE, action: give, needs: ["any(user.bookings, equal(item.paid, true))"]}
   - {id: P-SAID, action: give, needs: [said(user)]}
