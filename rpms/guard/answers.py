@@ -82,12 +82,14 @@ def after_answer(
     read = world.read_answer(belief, call, answer)
     after = copy_belief(belief if read is None else read)
     if read is not None:
-        if succeeded and call.tool in manual.by_name:
-            note_call(call, after)
+        if call.tool in manual.by_name:
+            note_call(call, after, failed=not succeeded)
         return after
     content = _content(answer)
     if succeeded:
         carry_out(manual, call, after, _value(answer, content))
+    elif call.tool in manual.by_name:
+        note_call(call, after, failed=True)
     for thing, fields in _records(manual, call, content, belief).items():
         _note_record(after, call, thing, fields)
     return after

@@ -16,12 +16,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCal
 from typing_extensions import TypedDict
 
 from rpms.guard.answers import GuardedWorld, after_answer
-from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
+from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge, note_call
 from rpms.rules import Manual
 from rpms.rules.check import sound_manual
 from rpms.rules.comparisons import SAID
 from rpms.rules.loader import overlay, read_manual
-from rpms.vocabulary.belief import Belief, Event, empty_belief
+from rpms.vocabulary.belief import Belief, Event, copy_belief, empty_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -226,7 +226,10 @@ class ConversationTracker(NamedTuple):
             return state
         belief, worst = state["belief"], state["worst"]
         if answer.status == "error":
-            return {**state, "worst": assume(self.manual, [ran], worst or belief)}
+            worst = assume(self.manual, [ran], worst or belief)
+            belief = copy_belief(belief)
+            note_call(ran, belief, failed=True)
+            return {**state, "belief": belief, "worst": worst}
         belief = after_answer(self.manual, self.world, belief, ran, answer.text)
         if worst is not None:
             worst = after_answer(self.manual, self.world, worst, ran, answer.text)

@@ -26,7 +26,7 @@ from rpms.rules.predicates import (
     may_hold,
     parse_predicate,
 )
-from rpms.rules.scalars import ABSENT, UNKNOWN, plain
+from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
 from rpms.rules.terms import ANSWER
@@ -49,6 +49,8 @@ class Judgement(NamedTuple):
         reason: why, as a clause about "it".
         repair: what would make the call possible, in words; empty if nothing is known to.
         uninformed: nothing known contradicts the rule; only its evidence is missing.
+        also: the other rules that refuse the call, each with its reason.
+        fruitless: look-ups that were made and did not show what they should.
     """
 
     verdict: CallVerdict
@@ -56,12 +58,21 @@ class Judgement(NamedTuple):
     reason: str = ""
     repair: str = ""
     uninformed: bool = False
+    also: tuple[tuple[str, str], ...] = ()
+    fruitless: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of all rules that refuse the call."""
+        return (self.rule, *(rule for rule, _ in self.also))
 
     def words(self, call: Call) -> str:
-        """The answer to a refused call, on one line."""
+        """The answer to a refused call, on one line: every rule that refuses it, what helps."""
         advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
-        stop = "" if self.reason.endswith("?") else "."
-        return f"{call} was not carried out [{self.rule}]: {self.reason}{stop}{advice}"
+        reasons = [(self.rule, self.reason), *self.also]
+        stops = ("" if reason.endswith("?") else "." for _, reason in reasons)
+        texts = [f"[{rule}]: {why}{stop}" for (rule, why), stop in zip(reasons, stops, strict=True)]
+        return f"{call} was not carried out {' '.join(texts)}{advice}"
 
 
 def stricter(one: Judgement, other: Judgement) -> Judgement:
@@ -107,35 +118,31 @@ def judge(
         near = offer(unknown[0], [*rule.called]) if rule.called else "it takes none"
         reason = f"the rules have no argument '{unknown[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
-    found: list[tuple[dict[str, Any], Violation, Belief]] = []
+    found: dict[str, tuple[dict[str, Any], Violation, Belief]] = {}
     for when, state in {"": belief, **possible}.items():
         for reading in readings(rule, call, state):
             for violation in violations(manual, rule, reading, state, goal):
-                if violation.rule in allowed:
+                if violation.rule in allowed or violation.rule in found:
                     continue
                 if when:
                     violation = violation._replace(reason=f"{violation.reason}, {when}")
-                if violation.on_violation == "refuse":
-                    return _judgement(manual, rule, reading, violation, state, goal)
-                found.append((reading, violation, state))
+                found[violation.rule] = (reading, violation, state)
     if not found:
         return Judgement("allow")
-    reading, worst, state = min(found, key=lambda entry: entry[1].on_violation)  # ask before warn
-    return _judgement(manual, rule, reading, worst, state, goal)
-
-
-def _judgement(
-    manual: Manual,
-    rule: ActionRule,
-    bindings: Mapping[str, Any],
-    violation: Violation,
-    belief: Belief,
-    goal: GoalSpec | None,
-) -> Judgement:
-    repair = repair_call(manual, rule, bindings, violation.lacking, belief, goal)
-    return Judgement(
-        violation.on_violation, violation.rule, violation.reason, repair, violation.uninformed
+    strictness: tuple[OnViolation, ...] = ("refuse", "ask", "warn")
+    verdict = min((each.on_violation for _, each, _ in found.values()), key=strictness.index)
+    broken = [entry for entry in found.values() if entry[1].on_violation == verdict]
+    broken.sort(key=lambda entry: entry[1].uninformed)  # what no look-up mends tells most
+    if verdict != "refuse":  # a person decides about one rule after the other
+        broken = broken[:1]
+    repair = repair_call(
+        manual, rule, [(reading, each.lacking, state) for reading, each, state in broken], goal
     )
+    first = broken[0][1]
+    return Judgement(
+        verdict, first.rule, first.reason, repair.words, first.uninformed,
+        tuple((each.rule, each.reason) for _, each, _ in broken[1:]), repair.fruitless,
+    )  # fmt: skip
 
 
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
@@ -146,7 +153,8 @@ def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any
     must be right in that reading as well, so that ``o1 `` for ``O1`` does not bypass a rule.
     """
     values = {
-        parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
+        parameter: typed(call.arguments.get(name, ABSENT), rule.types.get(parameter, ""))
+        for name, parameter in rule.called.items()
     }
     texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
     spellings = _spellings(*map(tuple, _known_names(belief))) if texts else {}
@@ -257,6 +265,7 @@ def carry_out(manual: Manual, call: Call, belief: Belief, answer: Any = UNKNOWN)
         note_call(call, belief)
 
 
-def note_call(call: Call, belief: Belief) -> None:
+def note_call(call: Call, belief: Belief, failed: bool = False) -> None:
     """Record a call in the belief, for rules that count calls."""
-    belief["calls"] = [*belief["calls"], PastCall(tool=call.tool, arguments=dict(call.arguments))]
+    past = PastCall(tool=call.tool, arguments=dict(call.arguments))
+    belief["calls"] = [*belief["calls"], {**past, "failed": True} if failed else past]

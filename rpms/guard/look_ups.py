@@ -49,12 +49,30 @@ def look_ups(
     manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
 ) -> Iterator[Call]:
     """The calls that would show what the lacking conditions read, most useful first."""
-    found: dict[str, Call] = {}
+    groups = [*look_up_choices(manual, bindings, lacking, belief)]
+    found = {str(call): call for group in groups for call in group}
+    yield from sorted(found.values(), key=has_blanks)
+
+
+def look_up_choices(
+    manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
+) -> Iterator[list[Call]]:
+    """For each field that is missing the calls that would show it."""
     for need in lacking:
         for missing in _missing(manual, need, belief, bindings, {}):
-            for call in _showing(manual, missing, belief):
-                found.setdefault(str(call), call)
-    yield from sorted(found.values(), key=has_blanks)
+            if calls := [*_showing(manual, missing, belief)]:
+                yield sorted(calls, key=has_blanks)
+
+
+def was_made(manual: Manual, call: Call, belief: Belief) -> str:
+    """How a look-up was answered since something last changed; empty if it was not made."""
+    for past in reversed(belief["calls"]):
+        rule = manual.by_name.get(past["tool"])
+        if (past["tool"], past["arguments"]) == (call.tool, dict(call.arguments)):
+            return "answered with an error" if past.get("failed") else "answered without it"
+        if rule is not None and rule.changes and not past.get("failed"):
+            return ""
+    return ""
 
 
 def has_blanks(call: Call) -> bool:

@@ -134,6 +134,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             rule.id for rule in _enforced(self.tracker.manual) if rule.on_violation == "ask"
         }
         self._compared: set[frozenset[str]] = set()
+        self._fruitless: set[str] = set()
         self._threads: OrderedDict[str, Thread] = OrderedDict()
         self._intakes: dict[str, ArgumentIntake] = {}
         self._lock = Lock()
@@ -260,6 +261,10 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
                 judgement = judgement._replace(verdict="refuse")
             if judgement.verdict == "warn":
                 LOG.warning("%s is against %s: %s", call, judgement.rule, judgement.reason)
+            for fruitless in judgement.fruitless:
+                if fruitless not in self._fruitless:
+                    self._fruitless.add(fruitless)
+                    LOG.warning("%s was made and did not show what a rule needs", fruitless)
             if judgement.verdict != "ask":
                 return CallDecision(call, forms[1], judgement, taken.valid)
             answer = ask(call, judgement)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from rpms.guard.look_ups import Blank, look_ups
+from rpms.guard.look_ups import Blank, has_blanks, look_up_choices, was_made
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -128,31 +128,68 @@ def _some(places: Sequence[str]) -> str:
     return ", ".join(places[:MOST_PLACES]) + (", ..." if len(places) > MOST_PLACES else "")
 
 
+Unmet = tuple[Mapping[str, Any], Sequence[Predicate], Belief]
+"""The unmet needs of a rule, in one reading of a call and one belief."""
+
+
+class CallRepair(NamedTuple):
+    """How a refused call can be made possible.
+
+    Attributes:
+        words: the calls to make first; empty if nothing is known to help.
+        fruitless: look-ups that were made and did not show what they should.
+    """
+
+    words: str = ""
+    fruitless: tuple[str, ...] = ()
+
+
 def repair_call(
+    manual: Manual, rule: ActionRule, unmet: Sequence[Unmet], goal: GoalSpec | None
+) -> CallRepair:
+    """Find what would meet the unmet needs of a call.
+
+    Of each rule these are the calls that show missing evidence, else those whose effects meet a
+    need. A look-up that has shown nothing is not advised again.
+    """
+    steps: list[str] = []
+    fruitless: dict[str, str] = {}
+    blanks: list[str] = []
+    for bindings, lacking, belief in unmet:
+        choices = [*look_up_choices(manual, bindings, lacking, belief)]
+        for calls in choices:
+            made = [call for call in calls if was_made(manual, call, belief)]
+            if made:
+                fruitless[str(made[0])] = f"{made[0]} was {was_made(manual, made[0], belief)}"
+            else:
+                (blanks if has_blanks(calls[0]) else steps).append(str(calls[0]))
+        if not choices:
+            steps += _effects_that_help(manual, rule, bindings, lacking, belief, goal)
+    advised = dict.fromkeys([*steps, *blanks])
+    words = [f"first: {', then: '.join(advised)}"] if advised else []
+    return CallRepair("; ".join([*fruitless.values(), *words]), tuple(fruitless))
+
+
+def _effects_that_help(
     manual: Manual,
     rule: ActionRule,
     bindings: Mapping[str, Any],
     lacking: Sequence[Predicate],
     belief: Belief,
     goal: GoalSpec | None,
-) -> str:
-    """Word the repair of a tool call; empty if there is none.
-
-    Advises a call that shows missing evidence, or calls whose effects meet the unmet needs.
-    """
-    if shown := next(look_ups(manual, bindings, lacking, belief), None):
-        return f"first: {shown}"
+) -> list[str]:
+    """The calls whose effects meet the first need that some can meet."""
     names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
-        return ""
+        return []
     planner = RepairPlanner(manual, belief, goal)
     for need in lacking:
         if reads_values(need.name):
             continue
         if path := planner.path_for(need, names, (action,)):
-            return f"first: {', then: '.join(_as_call(manual, step) for step in path)}"
-    return ""
+            return [_as_call(manual, step) for step in path]
+    return []
 
 
 def _as_call(manual: Manual, action: str) -> str:

@@ -137,6 +137,7 @@ class SceneLine(ManualEntry):
     kind: str = ""
 
 
+ArgumentType = Literal["text", "number", "boolean", "date", "list", "object"]
 OnViolation = Literal["refuse", "ask", "warn"]
 
 
@@ -157,6 +158,15 @@ class EnforcedRule(ManualEntry):
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
 
 
+def _named(name: str, argument: Any) -> Any:
+    """The name of an argument in the rules: ``order``, or ``{as: order, type: text}``."""
+    if not isinstance(argument, dict):
+        return argument
+    if unknown := argument.keys() - {"as", "type"}:
+        raise ValueError(f"arguments: '{name}' has the unknown key '{min(unknown)}'; as, type")
+    return argument.get("as", name)
+
+
 def _heads(condition: Predicate) -> set[str]:
     """The names that the terms of a condition begin with."""
     return {each.head for term in condition.arguments for each in all_terms(parse_term(term))}
@@ -166,11 +176,12 @@ class ActionRule(EnforcedRule):
     """One action: its syntax, what must hold before it and what holds after it.
 
     For a tool, ``arguments`` can replace ``syntax``: a list of names, or a table with the name of
-    each in the rules. ``shows`` names the parameter that the tool's answer is about, if the answer
-    itself does not say so, and ``records`` the fields that identify things in it, if they are not
-    those of the whole manual. ``gives`` names fields that its answer shows of other things, so that
-    a refusal can name this look-up. The ``answers`` of a search, a mailbox or a browser come from
-    ``outside``: they are no evidence, whatever they say.
+    each in the rules, or with ``{as: NAME, type: TYPE}``; a value of another type meets no need.
+    ``shows`` names the parameter that the tool's answer is about, if the answer itself does not say
+    so, and ``records`` the fields that identify things in it, if they are not those of the whole
+    manual. ``gives`` names fields that its answer shows of other things, so that a refusal can name
+    this look-up. The ``answers`` of a search, a mailbox or a browser come from ``outside``: they
+    are no evidence, whatever they say.
 
     ``if_refused`` explains a rejection although every precondition seemed to hold: something that
     the manual knows and the belief cannot. An action that is not ``printed`` is described fully by
@@ -196,6 +207,7 @@ class ActionRule(EnforcedRule):
     verified: str = ""
     verified_when: list[Condition] = []
     arguments: dict[str, str] = {}
+    types: dict[str, ArgumentType] = {}
     shows: str = ""
     gives: list[str] = []
     records: list[str | Annotated[list[str], Field(min_length=2)]] | None = None
@@ -209,6 +221,11 @@ class ActionRule(EnforcedRule):
             return data
         listed = data["arguments"]
         table = {name: name for name in listed} if isinstance(listed, list) else listed
+        if isinstance(table, dict):
+            given = {name: each for name, each in table.items() if isinstance(each, dict)}
+            table = {name: _named(name, each) for name, each in table.items()}
+            types = {table[name]: each["type"] for name, each in given.items() if "type" in each}
+            data = {**data, "types": {**types, **data.get("types", {})}} if types else data
         if not isinstance(table, dict) or "syntax" in data:
             return {**data, "arguments": table}
         blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
@@ -217,6 +234,9 @@ class ActionRule(EnforcedRule):
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
+        for name in self.types:
+            if name not in self.parameters:
+                raise ValueError(f"types: no parameter '{name}'")
         for field in ("rejected_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")

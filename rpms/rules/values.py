@@ -140,7 +140,7 @@ def _gather(values: list[Any]) -> Any:
 
 
 def _earlier(term: Term, scope: Scope, failed: bool = False) -> Any:
-    """The earlier calls of a tool, or an argument of each; those that ``failed`` only on request."""
+    """The earlier calls of a tool, or an argument of each; ``failed`` ones too if asked for."""
     called = scope.tools.arguments[term.head]
     values: dict[str, Any] = {}
     for inner in term.inner:

@@ -101,8 +101,8 @@ def test_records_beside_a_tool_say_what_its_answers_show(tmp_path: Path) -> None
                            "customer_id": "C9"}])  # fmt: skip
 
     tools = [*desk.tools(), StructuredTool.from_function(directory, description="list")]
-    replies = [IDENTIFY[1], [("directory", {})], [("send_voucher", {"customer_id": "C1", "usd": 5})],
-               [refund("O1", 20)]]  # fmt: skip
+    voucher: Any = [("send_voucher", {"customer_id": "C1", "usd": 5})]
+    replies = [IDENTIFY[1], [("directory", {})], voucher, [refund("O1", 20)]]
     ended = agent_of("agent", guard, tools, replies).invoke(ASKED)
     assert refused(answers(ended)) == [False, False, False, True] and desk.vouchers == ["C1"]
 

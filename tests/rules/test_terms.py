@@ -211,7 +211,7 @@ def test_every_item_of_a_list_counts_and_one_unknown_item_leaves_it_open() -> No
 @pytest.mark.parametrize(
     ("text", "needed", "instead"),
     [
-        ("all(legs, arrived(item))", "all of legs to be such that item to be arrived",
+        ("all(legs, arrived(item))", "all of legs to be such that item is arrived",
          "no answer has shown the status of B, 2026-02-01 yet"),
         ("arrived(legs)", "legs to be arrived",
          "legs is a list, and the rule must say of which items, as in all(legs, arrived(item))"),
