@@ -20,10 +20,11 @@ from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.predicates import ARGUMENT, SITUATIONAL, Predicate, parse_predicate
 from rpms.rules.registry import CONDITIONS, is_effect, reading, reads_values
-from rpms.rules.scalars import as_number
+from rpms.rules.scalars import INVALID, as_number, typed
 from rpms.rules.schema import ActionRule
 from rpms.rules.terms import ANSWER, ITEM, NOW, Term, all_terms, parse_term
 from rpms.rules.values import FUNCTIONS, is_function
+from rpms.rules.wording import of_items
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
@@ -303,7 +304,12 @@ def _invalid_uses(
     ):
         heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, *bound}
         heads |= {ANSWER} if is_effect(name, "field") else set()
+        yield from _listed(manual, predicate, rule)
         for place, text in enumerate(arguments):
+            takes = CONDITIONS[name].takes
+            if takes and not CONDITIONS[name].quantifies:
+                term, kind = parse_term(text), takes[min(place, len(takes) - 1)]
+                yield from _constants(manual, term, kind, heads, str(predicate))
             if CONDITIONS[name].quantifies and place:
                 inner = parse_predicate(text)
                 yield from _invalid_uses(manual, inner, rule, arities, {ITEM, *bound})
@@ -314,6 +320,7 @@ def _invalid_uses(
         if is_effect(name, "field") and not parse_term(arguments[0]).path:
             yield f"'{predicate}' should name a field, such as '{name}(order.status, cancelled)'"
         return
+    yield from _listed(manual, predicate, rule)
     in_composed = ARGUMENT in bound  # its parts may speak of things that no call names
     if not in_composed and not all(
         argument in {*env.things, *bound} or rule.speaks_of(argument)
@@ -321,6 +328,85 @@ def _invalid_uses(
     ):
         problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
         yield f"{problem}; a thing is named as there, or with a number (box 1)"
+
+
+def _constants(
+    manual: Manual, term: Term, kind: str, heads: Collection[str], where: str
+) -> Iterator[str]:
+    """Constants that can never be what a condition compares."""
+    if is_function(term):
+        for inner in term.inner:
+            function = FUNCTIONS[term.head]
+            if not function.per_item:
+                yield from _constants(manual, inner, function.takes, heads, where)
+        return
+    known = term.head in heads or term.head in manual.environment.definitions
+    if not known and not term.path and not term.inner and (advice := misfit(term.text, kind)):
+        yield f"'{term.text}' in '{where}' {advice}"
+
+
+_UNITS = {"w": 168, "d": 24, "h": 1}
+
+
+def misfit(text: str, kind: str) -> str:
+    """Why a constant is not of a kind, and the nearest right form; empty if it is."""
+    bare = text.strip("'\"")
+    if kind == "value":
+        return f"would have to be written so in an answer; write {bare}" if bare != text else ""
+    if typed(text, kind) is not INVALID:
+        return ""
+    if kind == "number":
+        unit = re.fullmatch(r"(\d+)\s*([wdh])\w*", bare)
+        digits = re.search(r"-?\d[\d,]*(\.\d+)?", bare)
+        plain_number = digits[0].replace(",", "") if digits else ""
+        if unit:
+            return f"is no number; write {int(unit[1]) * _UNITS[unit[2]]}, in hours"
+        return f"is no number; write {plain_number or 'one, such as 100'}"
+    if time := re.fullmatch(r"(\d\d?):\d\d", bare):
+        return f"is no date; compare the hour of the day: at_least(hour(now), {int(time[1])})"
+    if day := re.fullmatch(r"(\d{4})-(\d\d?)-(\d\d?)", bare):
+        return f"is no date; write {day[1]}-{int(day[2]):02}-{int(day[3]):02}"
+    return "is no date; write one such as 2026-01-10, or now"
+
+
+def _listed(manual: Manual, predicate: Predicate, rule: ActionRule) -> Iterator[str]:
+    """Bare conditions on what is known to be a list: by a type, the manual, or the examples."""
+    own = CONDITIONS.get(predicate.name)
+    if own is not None and (own.whole or own.quantifies or own.effect):
+        return
+    arguments = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
+    for number, text in enumerate(arguments):
+        term = parse_term(text)
+        if term.inner:
+            continue
+        lengths = [n for n, field in enumerate(term.path, 1) if field in known_lists(manual)]
+        if rule.types.get(term.head) == "list":
+            lengths = [0, *lengths]
+        if lengths:
+            whole, right_form = of_items(predicate, number, lengths[0])
+            yield f"'{whole}' in '{predicate}' is a list: say of which items, as in {right_form}"
+
+
+@lru_cache(maxsize=64)
+def known_lists(manual: Manual) -> frozenset[str]:
+    """The fields that are lists: the manual says so, or every answer in its examples does."""
+    environment = manual.environment
+    seen: dict[str, set[bool]] = {}
+    for rule in (*manual.actions, *environment.policy, *environment.forbidden):
+        for example in (*rule.allowed, *rule.refused):
+            for past in example.after:
+                _note_fields(past.answer, seen)
+    return frozenset({*environment.listed, *(name for name, lists in seen.items() if all(lists))})
+
+
+def _note_fields(data: object, seen: dict[str, set[bool]]) -> None:
+    if isinstance(data, Mapping):
+        for name, part in data.items():
+            seen.setdefault(str(name), set()).add(isinstance(part, list))
+    for part in (
+        data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ()
+    ):
+        _note_fields(part, seen)
 
 
 def _is_term(argument: str) -> bool:

@@ -174,19 +174,25 @@ def _condition(name: str, arity: int | None, evaluate: Any, statement: str, **mo
 
 
 _condition("at_most", 2, _of_items(_numbers(lambda number, limit: number <= limit)),
-           "{0} is at most {1}")  # fmt: skip
+           "{0} is at most {1}", takes=("number",))  # fmt: skip
 _condition("at_least", 2, _of_items(_numbers(lambda number, limit: number >= limit)),
-           "{0} is at least {1}")  # fmt: skip
+           "{0} is at least {1}", takes=("number",))  # fmt: skip
 _condition("equal", 2, _equal, "{0} is {1}")
-_condition("same", 2, _of_lists(lambda items, others: items == others), "{0} is the same as {1}")
+_condition(
+    "same",
+    2,
+    _of_lists(lambda items, others: items == others),
+    "{0} is the same as {1}",
+    whole=True,
+)
 _condition("one_of", None, _one_of, "{0} is one of {1}")
 _condition("within", 2, _of_lists(lambda items, others: (
     bool(items) and all(items.count(item) <= others.count(item) for item in items)
-)), "{0} is within {1}")  # fmt: skip
-_condition("before", 2, _of_items(_is_before), "{0} is before {1}")
-_condition("within_hours", 2, _in_time, "{0} is within {1} hours of now")
-_condition("given", 1, _of_one(_is_given), "{0} is given")
-_condition("shown", 1, _of_one(lambda value, _: value is not UNKNOWN), "{0} is known")
+)), "{0} is within {1}", whole=True)  # fmt: skip
+_condition("before", 2, _of_items(_is_before), "{0} is before {1}", takes=("date",))
+_condition("within_hours", 2, _in_time, "{0} is within {1} hours of now", takes=("date", "number"))
+_condition("given", 1, _of_one(_is_given), "{0} is given", whole=True)
+_condition("shown", 1, _of_one(lambda value, _: value is not UNKNOWN), "{0} is known", whole=True)
 _condition("said", 1, _of_one(_is_said), "{0} is written in a message of the user")
 _condition("all", None, _all, "all of {0} are such that {1}", quantifies=True)
 _condition("any", None, _any, "one of {0} is such that {1}", quantifies=True)

@@ -25,6 +25,8 @@ class Condition(NamedTuple):
         instead: what holds instead of an unmet need, as words or as predicates.
         reads: what it is evaluated over.
         effect: it is an effect only: of fields of records, or of a thing as a whole.
+        takes: the type of each argument; the last one is also that of all that follow.
+        whole: it is about a list as a whole; any other condition is about single values.
         quantifies: its first argument is a list, and conditions on each ``item`` follow.
         about_condition: its last argument is the name of another condition.
     """
@@ -37,6 +39,8 @@ class Condition(NamedTuple):
     instead: Callable[..., Any] | None = None
     reads: Reads = "things"
     effect: Literal["", "field", "thing"] = ""
+    takes: tuple[str, ...] = ("value",)
+    whole: bool = False
     quantifies: bool = False
     about_condition: bool = False
 

@@ -457,7 +457,8 @@ class EnvironmentTier(_Strict):
 
     ``policy`` has a policy's demands on tools. ``records`` names the fields that identify the
     objects of JSON answers, the most specific first: an object with ``order_id`` is the record of
-    that order, and a list of fields identifies a thing together. ``tables`` has constants of the
+    that order, and a list of fields identifies a thing together. ``list`` names fields that are
+    lists, so that a rule about them has to say of which items. ``tables`` has constants of the
     policy, such as fees by membership, and ``definitions`` has names for terms. ``now`` fixes the
     time that conditions compare with. ``not_checkable`` has sentences of the policy that no rule
     can check, each with the reason.
@@ -489,6 +490,7 @@ class EnvironmentTier(_Strict):
     forbidden: list[Forbidden] = []
     policy: list[PolicyRule] = []
     records: list[str | Annotated[list[str], Field(min_length=2)]] = []
+    listed: list[str] = Field(default=[], alias="list")
     tables: dict[str, Any] = {}
     definitions: dict[str, TermText] = {}
     now: MomentText = ""

@@ -18,6 +18,7 @@ from rpms.rules.predicates import (
     argument_names,
     evaluate,
     is_evidence,
+    may_hold,
     parse_predicate,
     scope_of,
 )
@@ -415,10 +416,19 @@ def forbidden_patterns(
             pattern,
             fits
             and all(
-                belief is not None and evaluate(parse_predicate(t), belief, manual.facts, bindings)
-                for t in pattern.when
+                belief is not None and _binds(manual, parse_predicate(text), belief, bindings)
+                for text in pattern.when
             ),
         )
+
+
+def _binds(
+    manual: Manual, condition: Predicate, belief: Belief, bindings: Mapping[str, Any]
+) -> bool:
+    """Return whether a rule under this condition applies; over values also where it may hold."""
+    if is_evidence(condition, manual.facts) and condition.name != "seen":
+        return may_hold(condition, belief, manual.facts, bindings)
+    return evaluate(condition, belief, manual.facts, bindings) is True
 
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:

@@ -340,16 +340,18 @@ class Function(NamedTuple):
     evaluate: Callable[[Term, Scope], Any]
     phrase: str = ""
     per_item: bool = False
+    takes: str = "value"
 
 
 FUNCTIONS: dict[str, Function] = {
     "count": Function(_count, "the number of {0}"),
     "attempts": Function(_attempts, "the number of all {0}"),
-    "total": Function(_arithmetic(lambda numbers: sum(numbers, Decimal(0))), "the sum of {0}"),
-    "product": Function(_arithmetic(_multiplied), "the product of {0}"),
-    "difference": Function(_difference, "the difference of {0}"),
+    "total": Function(_arithmetic(lambda numbers: sum(numbers, Decimal(0))), "the sum of {0}",
+                      takes="number"),
+    "product": Function(_arithmetic(_multiplied), "the product of {0}", takes="number"),
+    "difference": Function(_difference, "the difference of {0}", takes="number"),
     "largest": Function(_arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
-                        "the largest of {0}"),
+                        "the largest of {0}", takes="number"),
     "first": Function(_at(0), "the first of {0}"),
     "last": Function(_at(-1), "the last of {0}"),
     "entry": Function(_entry),

@@ -30,8 +30,6 @@ UNSHOWN = "no answer has shown that yet"
 MOST_ITEMS = 3
 """A refusal states the values of this many items of a list."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
-WHOLE = {"within", "same", "given", "shown", "all", "any", "none"}
-"""Conditions that may be about a whole list."""
 _UNWORDED = Condition("", 0, lambda *_: None)
 # Separates the clauses of a compound statement: each clause has its own verb.
 _JOINT = re.compile(r"(; |, | or | and )")
@@ -143,7 +141,8 @@ def contrary(
 
 def _of_a_list(predicate: Predicate, scope: Scope) -> str:
     """Why a bare condition on a list is not met, and what to write; empty for any other."""
-    if predicate.name in WHOLE:
+    own = CONDITIONS.get(predicate.name, _UNWORDED)
+    if own.whole or own.quantifies:
         return ""
     values = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
     for number, text in enumerate(values):
@@ -151,14 +150,20 @@ def _of_a_list(predicate: Predicate, scope: Scope) -> str:
         for length in range(len(term.path) + 1):
             parts = term._replace(path=term.path[:length])
             if isinstance(value_of(parts, scope), list | tuple):
-                whole = text[: len(text) - len("".join(f".{f}" for f in term.path[length:]))]
-                arguments = list(predicate.arguments)
-                arguments[number] = ".".join((ITEM, *term.path[length:]))
-                inner = predicate._replace(positive=True, arguments=tuple(arguments))
-                quantity = "all" if predicate.positive else "none"
-                advice = f"the rule must say of which items, as in {quantity}({whole}, {inner})"
-                return f"{whole} is a list, and {advice}"
+                whole, right_form = of_items(predicate, number, length)
+                return f"{whole} is a list, and the rule must say of which items: {right_form}"
     return ""
+
+
+def of_items(predicate: Predicate, number: int, length: int) -> tuple[str, str]:
+    """The list in an argument, up to so many of its fields, and the condition of its items."""
+    text, path = predicate.arguments[number], parse_term(predicate.arguments[number]).path[length:]
+    whole = text[: len(text) - sum(len(field) + 1 for field in path)]
+    arguments = list(predicate.arguments)
+    arguments[number] = ".".join((ITEM, *path))
+    inner = predicate._replace(positive=True, arguments=tuple(arguments))
+    quantity = "all" if predicate.positive else "none"
+    return whole, f"{quantity}({whole}, {inner})"
 
 
 def _choices_instead(

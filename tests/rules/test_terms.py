@@ -214,7 +214,7 @@ def test_every_item_of_a_list_counts_and_one_unknown_item_leaves_it_open() -> No
         ("all(legs, arrived(item))", "all of legs to be such that item is arrived",
          "no answer has shown the status of B, 2026-02-01 yet"),
         ("arrived(legs)", "legs to be arrived",
-         "legs is a list, and the rule must say of which items, as in all(legs, arrived(item))"),
+         "legs is a list, and the rule must say of which items: all(legs, arrived(item))"),
         ("equal(entry(order.methods, method).source, card)",
          "the source of the entry gift_1 of the methods of O1 to be card",
          "the source of the entry gift_1 of the methods of O1 is gift"),
