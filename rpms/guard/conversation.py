@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NotRequired, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
@@ -59,6 +59,7 @@ class ConversationState(TypedDict):
         read: the ids of the messages, and of the calls that ran, that were read.
         open: the calls of the last reply that nothing is known of yet.
         reply: the id of that reply.
+        context: the runtime context of the run, of a live guard; it is not kept.
         broken: why an answer could not be read; from then on every call is refused.
     """
 
@@ -70,6 +71,7 @@ class ConversationState(TypedDict):
     open: list[ToolCall]
     reply: str
     broken: str
+    context: NotRequired[Mapping[str, Any]]
 
 
 class ConversationTracker(NamedTuple):
@@ -149,19 +151,20 @@ class ConversationTracker(NamedTuple):
         changed later. So those that change something are read last.
         """
         new = {each["id"]: each for each in ran if each["id"] not in state["read"]}
-        changes: list[tuple[Call, ToolMessage]] = []
+        changes, times = list[tuple[Call, ToolMessage]](), list[str]()
         for each in new.values():
             call = Call(each["tool"], each["arguments"])
             if each["answer"] is None:
-                state = self.suspect(state, [call])
+                state = stamped(self.suspect(state, [call]), state, each["at"])
                 continue
             status: Any = each["status"]
             answer = ToolMessage(each["answer"], tool_call_id="", status=status)
             if self.changes(call.tool):
                 changes.append((call, answer))
+                times.append(each["at"])
             else:
-                state = self.take(state, call, answer)
-        state = self._take_changes(state, changes)
+                state = self.take_at(state, call, answer, each["at"])
+        state = self._take_changes(state, changes, times)
         ended = {(each["reply"], each["call_id"]) for each in new.values()}
         rest = [call for call in state["open"] if (state["reply"], call["id"]) not in ended]
         return {**state, "open": rest, "read": [*state["read"], *new]}
@@ -176,10 +179,13 @@ class ConversationTracker(NamedTuple):
         return {**state, "worst": assume(self.manual, calls, state["worst"] or state["belief"])}
 
     def _take_changes(
-        self, state: ConversationState, changes: Sequence[tuple[Call, ToolMessage]]
+        self,
+        state: ConversationState,
+        changes: Sequence[tuple[Call, ToolMessage]],
+        times: Sequence[str] = (),
     ) -> ConversationState:
-        for call, answer in changes:
-            state = self.take(state, call, answer)
+        for number, (call, answer) in enumerate(changes):
+            state = self.take_at(state, call, answer, times[number] if times else "")
         ran = (carried_out(call, answer) for call, answer in reversed(changes))
         executed = [*filter(None, ran)]
         if len(executed) > 1:  # their order is unknown
@@ -211,6 +217,12 @@ class ConversationTracker(NamedTuple):
             "worst": worst and _with_message(worst, text),
             "goal": goal,
         }
+
+    def take_at(
+        self, state: ConversationState, call: Call, answer: ToolMessage, at: str
+    ) -> ConversationState:
+        """Read the answer to a call that was made at this time, as far as it is known."""
+        return stamped(self.take(state, call, answer), state, at)
 
     def take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
         """Read an answer; one that cannot be read marks the state as broken."""
@@ -252,13 +264,14 @@ class ConversationTracker(NamedTuple):
         base, goal = state["worst"] or state["belief"], state["goal"]
         if running:
             possible[BESIDE] = assume(self.manual, running, base)
-        judgement = judge(self.manual, call, state["belief"], goal, possible, allowed)
+        context = state.get("context")
+        judgement = judge(self.manual, call, state["belief"], goal, possible, allowed, context)
         if judgement.verdict == "refuse":
             return judgement
         for other in running:  # the order is unknown: each may run after this call
             rest = [each for each in running if each is not other]
             later = assume(self.manual, [*rest, call], base)
-            conflict = judge(self.manual, other, later, goal)
+            conflict = judge(self.manual, other, later, goal, context=context)
             if conflict.verdict == "refuse" and other.tool in self.manual.by_name:
                 reason = f"{other} of the same reply may run after it, and then {conflict.reason}"
                 return Judgement("refuse", conflict.rule, reason)
@@ -271,6 +284,20 @@ class ConversationTracker(NamedTuple):
             if self.judge(state, call, running).verdict != "refuse":
                 running.append(call)
         return running
+
+
+def stamped(after: ConversationState, before: ConversationState, at: str) -> ConversationState:
+    """The state with the time of the calls that it has and the state before has not."""
+    if not at:
+        return after
+    stamped_state = {**after}
+    for name in ("belief", "worst"):
+        belief, old = after[name], before[name] or before["belief"]
+        if belief is not None:
+            known = len(old["calls"])
+            calls = [*belief["calls"][:known], *({**c, "at": at} for c in belief["calls"][known:])]
+            stamped_state[name] = {**belief, "calls": calls}
+    return cast(ConversationState, stamped_state)
 
 
 def _with_message(belief: Belief, text: str) -> Belief:

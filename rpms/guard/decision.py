@@ -29,7 +29,7 @@ from rpms.rules.predicates import (
 from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
 from rpms.rules.schema import ActionRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
-from rpms.rules.terms import ANSWER
+from rpms.rules.terms import ANSWER, CONTEXT
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -98,6 +98,7 @@ def judge(
     goal: GoalSpec | None = None,
     possible: Mapping[str, Belief] = MappingProxyType({}),
     allowed: Collection[str] = (),
+    context: Mapping[str, Any] | None = None,
 ) -> Judgement:
     """Decide about a call.
 
@@ -109,6 +110,7 @@ def judge(
         possible: beliefs that may hold instead, keyed by the words that say when. The call must be
             right in each of them as well.
         allowed: ids of rules that a person has allowed this call to violate.
+        context: the runtime context, such as who is logged in; None where it is not known.
     """
     rule = manual.by_name.get(call.tool)
     if rule is None:
@@ -121,6 +123,7 @@ def judge(
     found: dict[str, tuple[dict[str, Any], Violation, Belief]] = {}
     for when, state in {"": belief, **possible}.items():
         for reading in readings(rule, call, state):
+            reading[CONTEXT] = UNKNOWN if context is None else context
             for violation in violations(manual, rule, reading, state, goal):
                 if violation.rule in allowed or violation.rule in found:
                     continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
@@ -107,7 +107,8 @@ def _run(
         if not held:
             advice = "write an effect, such as 'becomes(order.total, 50)'"
             return f"the fact '{fact}' cannot be made true; {advice}"
-    judgement = tracker.judge({**conversation, "belief": belief}, call, (), others)
+    state = {**conversation, "belief": belief, "context": example.context}
+    judgement = tracker.judge(cast(ConversationState, state), call, (), others)
     if refused and judgement.verdict == "allow":
         return f"{call} is not against this rule"
     if not refused and judgement.verdict != "allow":
@@ -161,7 +162,8 @@ def _state_before(
     for past in example.after:
         text = past.answer if isinstance(past.answer, str) else json.dumps(past.answer, default=str)
         answer = ToolMessage(text, tool_call_id="")
-        conversation = tracker.take(conversation, Call(past.tool, past.arguments), answer)
+        call = Call(past.tool, past.arguments)
+        conversation = tracker.take_at(conversation, call, answer, past.at)
     return conversation
 
 

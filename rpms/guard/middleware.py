@@ -304,13 +304,13 @@ class Thread:
     def running(self) -> list[Ran]:
         return [each for each in self.runs.values() if each["status"] == "running"]
 
-    def reserve(self, passage: Passage, reply: str) -> Ran:
-        """Record that an admitted call runs."""
+    def reserve(self, passage: Passage, reply: str, at: str) -> Ran:
+        """Record that an admitted call runs, by the manual's time or the clock."""
         judged = passage.decision.judged
         run = Ran(
             id=uuid4().hex, reply=reply, call_id=passage.call_id, tool=judged.tool,
             arguments=dict(judged.arguments), status="running", answer=None,
-            at=datetime.now(UTC).isoformat(),
+            at=at or datetime.now(UTC).isoformat(),
         )  # fmt: skip
         self.runs[run["id"]] = run
         self.by_call.setdefault((reply, run["call_id"]), []).append(run)
@@ -359,7 +359,10 @@ class Gate:
             if decision.refused:
                 thread.refused[decision.judgement.rule] += 1
                 return decision.refusal(passage.call_id, passage.proposal)
-            passage.call, passage.run = decision.call, thread.reserve(passage, reply)
+            passage.call, passage.run = (
+                decision.call,
+                thread.reserve(passage, reply, self.tracker.manual.environment.now),
+            )
             return None
 
     def leave(self, passage: Passage, answer: Any, error: BaseException | None) -> None:
@@ -440,7 +443,8 @@ class CallGate(Gate):
     def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
         guard = self.state.get("guard") or self.tracker.begin()
         ran = [*thread.ended(), *(self.state.get(SEEN) or ())]
-        return self.tracker.read(guard, self.state["messages"], ran, thread.replies)
+        read = self.tracker.read(guard, self.state["messages"], ran, thread.replies)
+        return {**read, "context": _context(passage.runtime)}
 
     def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:
         if ran:
@@ -470,6 +474,14 @@ class CallGate(Gate):
         LOG.warning("%s: %s", self.call, reason)
         judgement = Judgement("refuse", GUARD_FAILED, reason)
         return CallDecision(self.call, self.call, judgement).refusal(self.call_id, self.call)
+
+
+def _context(runtime: Any) -> dict[str, Any]:
+    """The runtime context of a run: who is logged in, and what else the caller says."""
+    context = getattr(runtime, "context", None)
+    if isinstance(context, Mapping):
+        return dict(context)
+    return dict(getattr(context, "__dict__", {}))
 
 
 def _replaced(command: Command[Any], update: Any) -> Command[Any]:
@@ -532,7 +544,7 @@ class ToolsGate(Gate):
         )
         if not thread.running():  # else a call that runs may yet turn out to be the earlier one
             thread.conversation = read
-        return read
+        return {**read, "context": _context(passage.runtime)}
 
     def known_answer(self, thread: Thread, passage: Passage) -> Any:
         if passage.task and passage.task == thread.task:

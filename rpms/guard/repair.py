@@ -179,7 +179,11 @@ def _effects_that_help(
     goal: GoalSpec | None,
 ) -> list[str]:
     """The calls whose effects meet the first need that some can meet."""
-    names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
+    names = {
+        name: (argument_names(bindings[name]) or [f"<{name}>"])[0]
+        for name in rule.parameters
+        if name in bindings
+    }
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
         return []

@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
+from rpms.rules.forms import FORMS
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.predicates import ARGUMENT, SITUATIONAL, Predicate, parse_predicate
 from rpms.rules.registry import CONDITIONS, is_effect, reading, reads_values
 from rpms.rules.scalars import INVALID, as_number, typed
 from rpms.rules.schema import ActionRule
-from rpms.rules.terms import ANSWER, ITEM, NOW, Term, all_terms, parse_term
+from rpms.rules.terms import ANSWER, CONTEXT, ITEM, NOW, Term, all_terms, parse_term
 from rpms.rules.values import FUNCTIONS, is_function
 from rpms.rules.wording import of_items
 from rpms.vocabulary.errors import RpmsError
@@ -302,7 +303,7 @@ def _invalid_uses(
         or is_effect(name, "field")
         or (is_effect(name, "thing") and _is_term(arguments[0]))
     ):
-        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, *bound}
+        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, CONTEXT, *bound}
         heads |= {ANSWER} if is_effect(name, "field") else set()
         yield from _listed(manual, predicate, rule)
         for place, text in enumerate(arguments):
@@ -313,7 +314,7 @@ def _invalid_uses(
             if CONDITIONS[name].quantifies and place:
                 inner = parse_predicate(text)
                 yield from _invalid_uses(manual, inner, rule, arities, {ITEM, *bound})
-            else:
+            elif takes[min(place, len(takes) - 1)] != "pattern":
                 yield from _unknown_terms(
                     manual, parse_term(text), rule, heads, place == 0, str(predicate), arities
                 )
@@ -340,7 +341,9 @@ def _constants(
             if not function.per_item:
                 yield from _constants(manual, inner, function.takes, heads, where)
         return
-    known = term.head in heads or term.head in manual.environment.definitions
+    known = (
+        kind != "pattern" and term.head in heads
+    ) or term.head in manual.environment.definitions
     if not known and not term.path and not term.inner and (advice := misfit(term.text, kind)):
         yield f"'{term.text}' in '{where}' {advice}"
 
@@ -351,6 +354,10 @@ _UNITS = {"w": 168, "d": 24, "h": 1}
 def misfit(text: str, kind: str) -> str:
     """Why a constant is not of a kind, and the nearest right form; empty if it is."""
     bare = text.strip("'\"")
+    if kind == "pattern":
+        if bare in FORMS or "*" in bare or "?" in bare:
+            return ""
+        return f"is no pattern with * or ?, and no form; {offer(bare, [*FORMS])}"
     if kind == "value":
         return f"would have to be written so in an answer; write {bare}" if bare != text else ""
     if typed(text, kind) is not INVALID:
@@ -434,6 +441,11 @@ def _unknown_terms(
         yield from _unknown_terms(manual, parse_term(text), rule, heads, compared, where, arities)
         return
     if is_function(term):
+        labels = FUNCTIONS[term.head].labels
+        for label in {each.label for each in term.inner} - {""} if labels is not None else ():
+            if label not in (labels or ()):
+                near = _near(label, labels or ())
+                yield f"'{term.head}' in '{where}' has no option '{label}'{near}"
         for place, inner in enumerate(term.inner):
             of_item = FUNCTIONS[term.head].per_item and place > 0
             names = {*heads, ITEM} if of_item else heads

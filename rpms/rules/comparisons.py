@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rpms.rules.forms import FORMS, matches
 from rpms.rules.registry import Condition, declare
 from rpms.rules.scalars import (
     INVALID,
@@ -117,6 +118,22 @@ def _of_quantity(order: Sequence[Comparison | Special], otherwise: Comparison, e
     return holds
 
 
+def _like(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    """The pattern is no term: it stands as it is written, with or without quotation marks."""
+    value, pattern = value_of(parse_term(terms[0]), scope), unquoted(terms[1])
+    if value is UNKNOWN or not isinstance(value, str):
+        return None if value is UNKNOWN else INVALID
+    if pattern in FORMS:
+        return matches(value, pattern)
+    return _strictest(scope, lambda texts: matches(texts.form(value), texts.form(pattern)))
+
+
+def unquoted(text: str) -> str:
+    """A constant without the quotation marks around it."""
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
+
+
 def _none(terms: Sequence[str], scope: Scope) -> Comparison | Special:
     truth = _any(terms, scope)
     return not truth if isinstance(truth, bool) else truth
@@ -194,6 +211,7 @@ _condition("within_hours", 2, _in_time, "{0} is within {1} hours of now", takes=
 _condition("given", 1, _of_one(_is_given), "{0} is given", whole=True)
 _condition("shown", 1, _of_one(lambda value, _: value is not UNKNOWN), "{0} is known", whole=True)
 _condition("said", 1, _of_one(_is_said), "{0} is written in a message of the user")
+_condition("like", 2, _like, "{0} is like {1}", takes=("value", "pattern"))
 _condition("all", None, _all, "all of {0} are such that {1}", quantifies=True)
 _condition("any", None, _any, "one of {0} is such that {1}", quantifies=True)
 _condition("none", None, _none, "none of {0} is such that {1}", quantifies=True)

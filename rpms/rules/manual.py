@@ -180,6 +180,7 @@ class Manual:
                 self.environment.now,
                 self.environment.tables,
                 self.environment.definitions,
+                self.environment.timezone,
             ),
         )
 

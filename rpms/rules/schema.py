@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -437,6 +438,14 @@ class Disambiguation(_Strict):
     carried: str = ""
 
 
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"'{name}' is no time zone such as UTC or Europe/Berlin") from error
+    return name
+
+
 class EnvironmentTier(_Strict):
     """Tier 3.
 
@@ -460,8 +469,9 @@ class EnvironmentTier(_Strict):
     that order, and a list of fields identifies a thing together. ``list`` names fields that are
     lists, so that a rule about them has to say of which items. ``tables`` has constants of the
     policy, such as fees by membership, and ``definitions`` has names for terms. ``now`` fixes the
-    time that conditions compare with. ``not_checkable`` has sentences of the policy that no rule
-    can check, each with the reason.
+    time that conditions compare with, and ``timezone`` says whose clocks ``hour`` and ``weekday``
+    read. ``not_checkable`` has sentences of the policy that no rule can check, each with the
+    reason.
 
     A table affirms what it lists and denies the rest. A learned table also lists what it denies,
     under ``ruled_out`` or ``cannot_contain``: any other kind is undecided.
@@ -494,6 +504,7 @@ class EnvironmentTier(_Strict):
     tables: dict[str, Any] = {}
     definitions: dict[str, TermText] = {}
     now: MomentText = ""
+    timezone: Annotated[str, AfterValidator(_check_zone)] = "UTC"
     not_checkable: dict[str, Text] = {}
     situations: list[SituationLine] = []
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from rpms.rules.scalars import ABSENT, INVALID, NO_ENTRY, UNKNOWN
-from rpms.rules.terms import ITEM, NOW, Term, parse_term
-from rpms.rules.values import FUNCTIONS, Scope, is_function, value_of
+from rpms.rules.terms import CONTEXT, ITEM, NOW, Term, parse_term
+from rpms.rules.values import FUNCTIONS, WINDOW, Scope, is_function, value_of
 
 LONGEST = 60
 """The most characters of a value that a refusal prints."""
@@ -30,6 +30,8 @@ def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
         defined = term.head in scope.tools.definitions
         return _of_fields(term, f"the {term.head.replace('_', ' ')}" if defined else term.head)
     value = scope.bindings[term.head]
+    if term.head == CONTEXT:
+        return _of_fields(term, "the runtime context")
     if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
         return f"<{term.head}>" if blank else term.head
@@ -45,7 +47,9 @@ def _owner(value: object, term: Term) -> str:
 
 
 def _spoken_function(term: Term, scope: Scope) -> str:
-    parts = [_spoken(inner, scope, bare=True) for inner in term.inner]
+    parts = [_spoken(each, scope, bare=True) for each in term.inner if each.label != WINDOW]
+    for window in (each for each in term.inner if each.label == WINDOW):
+        parts[-1] += f" of the last {window.text} hours"
     if term.head == "entry" and len(parts) == 2:
         return f"the entry {_short(term.inner[1], scope) or parts[1]} of {parts[0]}"
     if term.head == "record":

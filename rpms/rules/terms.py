@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-NOW, ITEM, ANSWER = "now", "item", "answer"
-"""The time; the item that a condition within a term is about; in an effect, the tool's answer."""
+NOW, ITEM, ANSWER, CONTEXT = "now", "item", "answer", "context"
+"""The time; the item that a condition within a term is about; in an effect, the tool's answer; the
+runtime context of the agent, such as who is logged in."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _CALL = re.compile(r"(\w+)\((.*)\)((?:\.\w+)*)", re.DOTALL)
 _LABEL = re.compile(r"([^\W\d]\w*)\s*=\s*(.+)", re.DOTALL)

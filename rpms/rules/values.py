@@ -7,9 +7,10 @@ number, meets no condition, not even a negated one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from rpms.rules.scalars import (
     ABSENT,
@@ -17,16 +18,19 @@ from rpms.rules.scalars import (
     NO_ENTRY,
     UNKNOWN,
     Special,
+    as_moment,
     as_number,
     as_word,
     plain,
     same_name,
 )
 from rpms.rules.terms import ITEM, NOW, Term, parse_term
-from rpms.vocabulary.belief import Belief
+from rpms.vocabulary.belief import Belief, PastCall
 
 Comparison = bool | None
 LISTS = (list, tuple, set, frozenset)
+WINDOW = "within_hours"
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 class Tools(NamedTuple):
@@ -36,6 +40,7 @@ class Tools(NamedTuple):
     time: str = ""
     tables: Mapping[str, Any] = {}
     definitions: Mapping[str, str] = {}
+    zone: str = "UTC"
 
 
 class Texts:
@@ -50,7 +55,11 @@ class Texts:
     def key(self, value: Any) -> Any:
         """What two equal values have in common."""
         word = as_word(value)
-        return plain(word) if self.loose and isinstance(word, str) else word
+        return self.form(word) if isinstance(word, str) else word
+
+    def form(self, text: str) -> str:
+        """A text as it is compared."""
+        return plain(text) if self.loose else text
 
     def equal(self, value: Any, other: Any) -> bool:
         """Return whether two values are the same."""
@@ -71,6 +80,7 @@ class Scope(NamedTuple):
     bindings: Mapping[str, Any]
     holds: Callable[[str, Mapping[str, Any]], Comparison | Special] = lambda text, bindings: None
     texts: Texts = EXACT
+    since: datetime | None = None  # of earlier calls only those from then on count
 
     def of_item(self, item: Any) -> Scope:
         """The same scope, for one item of a list."""
@@ -154,12 +164,19 @@ def _earlier(term: Term, scope: Scope, failed: bool = False) -> Any:
         for call in scope.belief["calls"]
         if call["tool"] == term.head
         and (failed or not call.get("failed"))
+        and _is_since(call, scope.since)
         and all(same_name(call["arguments"].get(k, ABSENT), value) for k, value in values.items())
     ]
     if not term.path:
         return calls
     first, *rest = term.path
     return _gather([_walk(call.get(called.get(first, first), INVALID), rest) for call in calls])
+
+
+def _is_since(call: PastCall, since: datetime | None) -> bool:
+    """A call of which nobody knows when it was made counts as well."""
+    made = as_moment(call.get("at", ""))
+    return since is None or made is None or made >= since
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -181,6 +198,60 @@ def items_of(term: Term, scope: Scope) -> list[Any] | Special:
 
 def _inner_values(term: Term, scope: Scope) -> list[Any]:
     return [value_of(inner, scope) for inner in term.inner]
+
+
+def time_of(scope: Scope) -> datetime:
+    """The time of the manual, else of the clock."""
+    return as_moment(scope.tools.time) or datetime.now(UTC)
+
+
+def _in_window(function: Callable[[Term, Scope], Any]) -> Callable[[Term, Scope], Any]:
+    """A function of earlier calls, of which ``within_hours=24`` takes the latest."""
+
+    def value(term: Term, scope: Scope) -> Any:
+        windows = [inner for inner in term.inner if inner.label == WINDOW]
+        if windows:
+            hours = as_number(value_of(windows[0], scope))
+            if hours is None:
+                return INVALID
+            scope = scope._replace(since=time_of(scope) - timedelta(hours=float(hours)))
+            rest = tuple(inner for inner in term.inner if inner.label != WINDOW)
+            term = term._replace(inner=rest)
+        return function(term, scope)
+
+    return value
+
+
+def _of_moment(part: Callable[[datetime], Any]) -> Callable[[Term, Scope], Any]:
+    """A part of a time, as the clocks of the manual's time zone show it."""
+
+    def value(term: Term, scope: Scope) -> Any:
+        moment = value_of(term.inner[0], scope)
+        if isinstance(moment, Special):
+            return moment
+        read = as_moment(moment)
+        return INVALID if read is None else part(read.astimezone(ZoneInfo(scope.tools.zone)))
+
+    return value
+
+
+def _days_between(term: Term, scope: Scope) -> Any:
+    """The number of midnights between two times, whichever comes first."""
+    days = [
+        _of_moment(lambda moment: moment.date())(Term("", (each,)), scope) for each in term.inner
+    ]
+    if any(isinstance(day, Special) for day in days) or len(days) != 2:
+        return UNKNOWN if UNKNOWN in days else INVALID
+    return abs((days[0] - days[1]).days)
+
+
+def _round(term: Term, scope: Scope) -> Any:
+    """A number to so many decimal places, half of one upwards; without them a whole number."""
+    numbers = _numbers(_inner_values(term, scope))
+    if isinstance(numbers, Special) or not 1 <= len(numbers) <= 2:
+        return numbers if isinstance(numbers, Special) else INVALID
+    places = int(numbers[1]) if len(numbers) == 2 else 0
+    return numbers[0].quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 
 def _count(term: Term, scope: Scope) -> Any:
@@ -341,22 +412,28 @@ class Function(NamedTuple):
     phrase: str = ""
     per_item: bool = False
     takes: str = "value"
+    labels: tuple[str, ...] | None = ()  # of its arguments; None for any
 
 
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(_count, "the number of {0}"),
-    "attempts": Function(_attempts, "the number of all {0}"),
-    "total": Function(_arithmetic(lambda numbers: sum(numbers, Decimal(0))), "the sum of {0}",
-                      takes="number"),
+    "count": Function(_in_window(_count), "the number of {0}", labels=(WINDOW,)),
+    "attempts": Function(_in_window(_attempts), "the number of all {0}", labels=(WINDOW,)),
+    "total": Function(_in_window(_arithmetic(lambda numbers: sum(numbers, Decimal(0)))),
+                      "the sum of {0}", takes="number", labels=(WINDOW,)),
+    "round": Function(_round, "{0} rounded", takes="number"),
+    "hour": Function(_of_moment(lambda moment: moment.hour), "the hour of {0}", takes="date"),
+    "weekday": Function(_of_moment(lambda moment: WEEKDAYS[moment.weekday()]),
+                        "the weekday of {0}", takes="date"),
+    "days_between": Function(_days_between, "the number of days between {0}", takes="date"),
     "product": Function(_arithmetic(_multiplied), "the product of {0}", takes="number"),
     "difference": Function(_difference, "the difference of {0}", takes="number"),
     "largest": Function(_arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
                         "the largest of {0}", takes="number"),
     "first": Function(_at(0), "the first of {0}"),
     "last": Function(_at(-1), "the last of {0}"),
-    "entry": Function(_entry),
+    "entry": Function(_entry, labels=None),
     "record": Function(_record),
-    "pairs": Function(_pairs, "{0} in pairs"),
+    "pairs": Function(_pairs, "{0} in pairs", labels=None),
     "collect": Function(_collect, per_item=True),
     "matching": Function(_matching, per_item=True),
 }  # fmt: skip

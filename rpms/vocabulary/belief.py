@@ -24,11 +24,12 @@ class Event(TypedDict):
 
 
 class PastCall(TypedDict):
-    """A tool call that was carried out; ``failed`` if it was answered with an error."""
+    """A tool call that was carried out, when, and whether it was answered with an error."""
 
     tool: str
     arguments: dict[str, Any]
     failed: NotRequired[bool]
+    at: NotRequired[str]
 
 
 class Belief(TypedDict):
