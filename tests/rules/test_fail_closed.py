@@ -16,7 +16,7 @@ from rpms.guard.conversation import ConversationState, ConversationTracker
 from rpms.rules.registry import Condition, reading
 from rpms.vocabulary.errors import RpmsError
 
-VALUES = {"number": "5", "date": "2026-01-10", "value": "red"}
+VALUES = {"number": "5", "date": "2026-01-10", "value": "red", "pattern": "red*"}
 CONDITIONS = [each for each in reading("values") if not each.quantifies]
 LISTS: list[Any] = [[5], [], ["red", "blue"], ["2026-01-10"], [["red"]], [None]]
 
