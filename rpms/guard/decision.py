@@ -27,9 +27,9 @@ from rpms.rules.predicates import (
     parse_predicate,
 )
 from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
-from rpms.rules.schema import ActionRule, OnViolation
+from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
-from rpms.rules.terms import ANSWER, CONTEXT
+from rpms.rules.terms import ANSWER, CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -146,6 +146,47 @@ def judge(
         verdict, first.rule, first.reason, repair.words, first.uninformed,
         tuple((each.rule, each.reason) for _, each, _ in broken[1:]), repair.fruitless,
     )  # fmt: skip
+
+
+def ruled_out(
+    manual: Manual, tool: str, belief: Belief, context: Mapping[str, Any]
+) -> tuple[str, str]:
+    """The rule that refuses every call of a tool now, whatever its arguments, and the reason.
+
+    Both are empty if some arguments may be right.
+    """
+    rule, bindings = manual.by_name.get(tool), {CONTEXT: context}
+    if rule is None:
+        return "", ""
+    demands: list[tuple[EnforcedRule, Sequence[Predicate], Sequence[Predicate]]] = [
+        (each, each.conditions, each.demands) for each in manual.policy.get(tool, ())
+    ]
+    if manual.knows(rule):
+        demands.append((rule, (), rule.needs))
+    for enforced, when, needs in demands:
+        if enforced.on_violation != "refuse" or any(_reads(rule, each, manual) for each in when):
+            continue
+        if not all(evaluate(each, belief, manual.facts, bindings) for each in when):
+            continue
+        for each in needs:
+            if not _reads(rule, each, manual) and not _met([each], belief, manual.facts, bindings):
+                diagnosis = check_needs(manual, enforced.id, [each], bindings, belief)
+                if diagnosis.reason:
+                    return enforced.id, diagnosis.reason
+    return "", ""
+
+
+def _reads(rule: ActionRule, condition: Predicate, manual: Manual) -> bool:
+    """Return whether the truth of a condition may depend on an argument of the call."""
+    names: set[str] = set()
+    terms = [*map(parse_term, condition.arguments)]
+    while terms:
+        for term in all_terms(terms.pop()):
+            names.add(term.head)
+            if text := manual.environment.definitions.get(term.head):
+                terms.append(parse_term(text))
+    named = names & {*manual.environment.predicates} | {condition.name} & {*manual.facts.predicates}
+    return bool(named or names & {*rule.parameters, "not"})
 
 
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:

@@ -11,10 +11,6 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_conf
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
-from rpms.guard.tools import name_of
-from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.spelling import offer
-
 REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which providers never see
 log = logging.getLogger(__name__)
 EXITS = Literal["continue", "error", "end"]
@@ -69,18 +65,21 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
     def _compare(self, request: ModelRequest[Any]) -> None:
-        names = [name_of(tool) for tool in request.tools]
-        for name in sorted(self.exempt - {*names}):
-            raise RpmsError(f"LoopGuard: exempt: no tool '{name}'; {offer(name, names)}")
+        names = {str(getattr(tool, "name", "")) for tool in request.tools}
+        if unknown := self.exempt - names - {""}:
+            raise ValueError(
+                f"LoopGuard: exempt: the agent has no tool '{min(unknown)}'; it has "
+                f"{', '.join(sorted(names))}"
+            )
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """End the run after a refusal, with ``exit_behavior="end"``."""
-        last = state["messages"][-1:]
-        refused = last and REFUSAL in getattr(last[0], "response_metadata", {})
+        latest = takewhile(lambda m: isinstance(m, ToolMessage), reversed(state["messages"]))
+        refused = [m for m in latest if REFUSAL in m.response_metadata]
         if self.exit_behavior != "end" or not refused:
             return None
-        return {"jump_to": "end", "messages": [AIMessage(f"Ended: {last[0].text}")]}
+        return {"jump_to": "end", "messages": [AIMessage(f"Ended: {refused[0].text}")]}
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
         """Run the tool, or refuse a looping call."""

@@ -19,6 +19,7 @@ import json
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
@@ -47,7 +49,7 @@ from rpms.guard.conversation import (
     before,
     pending,
 )
-from rpms.guard.decision import GUARD_FAILED, Judgement, stricter
+from rpms.guard.decision import GUARD_FAILED, Judgement, ruled_out, stricter
 from rpms.guard.guarded_tool import (
     ENCLOSING,
     WATCH,
@@ -104,6 +106,9 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             a list of names. Any other tool that the manual does not have is an error.
         partial: the agent has only some of the manual's tools.
         retries: how often a call that violates a ``warn`` rule is refused before it may pass.
+        observe: refuse and ask nothing; log each call that would not have run, and note it in the
+            answer, so that ``rpms audit`` can count them.
+        hide: do not offer tools to the model that no argument could make allowed now.
         trust_history: answers in the messages count as evidence although this guard did not see
             the calls run. Only for a server that rebuilds its own history: whoever can write the
             messages then controls the guard.
@@ -119,6 +124,8 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         unknown: Unknown = "refuse",
         partial: bool = False,
         retries: int = 0,
+        observe: bool = False,
+        hide: bool = False,
         trust_history: bool = False,
     ) -> None:
         super().__init__()
@@ -130,6 +137,7 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         if isinstance(unknown, str) and unknown not in ("refuse", "allow"):
             raise RpmsError(f"unknown={unknown!r}: give 'refuse', 'allow', or a list of tools")
         self.unknown, self.partial, self.retries = unknown, partial, retries
+        self.observe, self.hide = observe, hide
         self._asking = {
             rule.id for rule in _enforced(self.tracker.manual) if rule.on_violation == "ask"
         }
@@ -177,13 +185,27 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Compare the agent's tools with the manual when they are first seen."""
-        self._compare_once(request)
-        return handler(request)
+        return handler(self._offered(request))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """The same on an event loop."""
+        return await handler(self._offered(request))
+
+    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with the tools that the model may see; they are compared at first sight."""
         self._compare_once(request)
-        return await handler(request)
+        if not self.hide or self.observe:
+            return request
+        guard = cast(GuardState, request.state).get("guard") or self.tracker.begin()
+        context, shown = _context(request.runtime), list[Any]()
+        for tool in request.tools:
+            name = name_of(tool)
+            rule, why = ruled_out(self.tracker.manual, name, guard["belief"], context)
+            if rule:
+                LOG.info("%s is not offered to the model [%s]: %s", name, rule, why)
+            else:
+                shown.append(tool)
+        return request.override(tools=shown)
 
     def _compare_once(self, request: ModelRequest[Any]) -> None:
         names = frozenset(map(name_of, request.tools))
@@ -257,6 +279,10 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             if judgement.verdict != "refuse" and repr(forms[0]) != repr(forms[1]):
                 converted = self.tracker.judge(conversation, forms[1], running, allowed)
                 judgement = stricter(judgement, converted)
+            if self.observe and judgement.verdict != "allow":
+                LOG.warning("%s", judgement.words(call).replace(" was not ", " would not be ", 1))
+                observed = judgement._replace(verdict="warn")
+                return CallDecision(call, forms[1], observed, taken.valid, judgement.verdict)
             if judgement.verdict == "warn" and warned(judgement.rule) < self.retries:
                 judgement = judgement._replace(verdict="refuse")
             if judgement.verdict == "warn":
@@ -490,8 +516,11 @@ def _replaced(command: Command[Any], update: Any) -> Command[Any]:
 
 def _thread_id(runtime: Any) -> str:
     """The thread of a run; empty without a checkpointer."""
-    config = getattr(runtime, "config", None) or {}
-    named = (config.get("configurable") or {}).get("thread_id")
+    config = getattr(runtime, "config", None)
+    if config is None:
+        with suppress(RuntimeError):  # outside of a graph
+            config = get_config()
+    named = ((config or {}).get("configurable") or {}).get("thread_id")
     return str(named or getattr(getattr(runtime, "execution_info", None), "thread_id", "") or "")
 
 
@@ -627,12 +656,14 @@ class CallDecision(NamedTuple):
         judged: the call with the tool's types and defaults.
         judgement: the rule and the reason.
         valid: false if the tool will reject the arguments.
+        observed: the verdict that a guard would have given which does more than observe.
     """
 
     call: Call
     judged: Call
     judgement: Judgement
     valid: bool = True
+    observed: str = ""
 
     @property
     def refused(self) -> bool:
@@ -652,6 +683,7 @@ class CallDecision(NamedTuple):
         message.response_metadata[DECISION] = {
             **self.judgement._asdict(), "ran": ran, "proposal": str(proposal),
             "call": self.judged._asdict(),
+            **({"observed": self.observed} if self.observed else {}),
         }  # fmt: skip
         return message
 

@@ -68,7 +68,7 @@ class ServiceDesk(ToolWorld):
         self.name, self.domain, self.folder, self.tasks_file = name, name, folder, tasks
 
     @cached_property
-    def tasks(self) -> Mapping[str, Any]:
+    def tau_tasks(self) -> Mapping[str, Any]:
         """The tasks by their ids."""
         domain(self.domain)  # silences the logs
         return read_tasks(self.tasks_file) if self.tasks_file else all_tasks(self.domain)
@@ -87,11 +87,11 @@ class ServiceDesk(ToolWorld):
         return OpenDesk(self.domain, self._task(task) if task else None)
 
     def _task(self, task: str) -> Any:
-        return get_task(self.domain, self.tasks, task)
+        return get_task(self.domain, self.tau_tasks, task)
 
     def task_ids(self) -> list[str]:
         """The ids of tau2's tasks."""
-        return [*self.tasks]
+        return [*self.tau_tasks]
 
     def gold(self, task: str) -> list[Call]:
         """The calls of tau2's reference solution of a task, in order."""
