@@ -424,7 +424,7 @@ class Gate:
         waiting = [as_call(c) for c in before(calls, passage.call_id) if str(c["id"]) not in begun]
         return self.tracker.passing(conversation, waiting)
 
-    def thread_of(self, passage: Passage) -> Thread:
+    def thread_of(self, passage: Passage | None) -> Thread:
         raise NotImplementedError
 
     def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
@@ -444,7 +444,6 @@ class CallGate(Gate):
         super().__init__(guard)
         self.request, self.state = request, request.state
         self.call, self.call_id = as_call(request.tool_call), str(request.tool_call["id"])
-        self.runs: list[Ran] = []
         self.entered = False
         self.refusal: ToolMessage | None = None
         if isinstance(request.tool, BaseTool):
@@ -462,7 +461,7 @@ class CallGate(Gate):
         self.entered, passage.proposal = True, self.call
         return super().enter(passage)
 
-    def thread_of(self, passage: Passage) -> Thread:
+    def thread_of(self, passage: Passage | None) -> Thread:
         guard = self.state.get("guard") or {"id": pending(self.state["messages"])[0]}
         return self.guard.thread(_thread_id(self.request.runtime) or guard["id"])
 
@@ -472,17 +471,18 @@ class CallGate(Gate):
         read = self.tracker.read(guard, self.state["messages"], ran, thread.replies)
         return {**read, "context": _context(passage.runtime)}
 
-    def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:
-        if ran:
-            self.runs = passage.thread.by_call[passage.run["reply"], self.call_id]
-
     def close(self, answer: Any) -> Any:
-        """The answer, with how the call ended for the private channel."""
+        """The answer, with how the call ended for the private channel.
+
+        Also with how it ended before: a middleware may repeat a call, and keep either answer.
+        """
         if not self.entered:
             LOG.warning("a middleware behind the guard answered %s itself", self.call)
-        if not self.runs:
+        reply, _ = pending(self.state["messages"])
+        runs = self.thread_of(None).by_call.get((reply, self.call_id))
+        if not runs:
             return answer
-        update: dict[str, Any] = {SEEN: self.runs}
+        update: dict[str, Any] = {SEEN: runs}
         if isinstance(answer, Command):
             given = answer.update
             if isinstance(given, Mapping):
@@ -494,12 +494,14 @@ class CallGate(Gate):
             return [*answer, Command(update=update)]
         return Command(update={"messages": [answer], **update})
 
-    def stop(self, error: PastTheGuard) -> ToolMessage:
+    def stop(self, error: PastTheGuard) -> Any:
         """The refusal of a call whose tool was swapped, or run past the gate."""
+        self.entered = True
         reason = f"a middleware behind the guard ran '{error}' past it"
         LOG.warning("%s: %s", self.call, reason)
         judgement = Judgement("refuse", GUARD_FAILED, reason)
-        return CallDecision(self.call, self.call, judgement).refusal(self.call_id, self.call)
+        decision = CallDecision(self.call, self.call, judgement)
+        return self.close(decision.refusal(self.call_id, self.call))
 
 
 def _context(runtime: Any) -> dict[str, Any]:
@@ -557,7 +559,8 @@ class ToolsGate(Gate):
         super().__init__(guard)
         self.tools, self.name = {tool.name: tool for tool in tools}, uuid4().hex
 
-    def thread_of(self, passage: Passage) -> Thread:
+    def thread_of(self, passage: Passage | None) -> Thread:
+        assert passage is not None
         messages = passage.messages
         name = passage.thread_id or f"{self.name}:{messages[0].id if messages else ''}"
         thread = self.guard.thread(name)

@@ -514,3 +514,34 @@ class ExtraTier(_Strict):
 
     tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
     rules: list[Rule]
+
+
+TIERS: dict[str, type[BaseModel]] = {
+    "universal": UniversalTier, "domain": DomainTier, "environment": EnvironmentTier,
+}  # fmt: skip
+
+
+def json_schema(tier: str) -> dict[str, Any]:
+    """The JSON Schema of a file as people write it, with the short forms that are read as well."""
+    schema = TIERS[tier].model_json_schema()
+    parts, several = schema.get("$defs", {}), {"type": "array", "items": {"type": "string"}}
+    if action := parts.get("ActionRule"):
+        one = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+        action["properties"]["arguments"] = {
+            "anyOf": [several, {"type": "object", "additionalProperties": one}]
+        }
+        action["required"] = ["id", "name"]
+    if policy := parts.get("PolicyRule"):
+        policy["properties"]["action"] = {"anyOf": [{"type": "string"}, several]}
+    for name in ("Example", "PastAnswer", "ExampleCall"):  # a call's arguments stand among its keys
+        if name in parts:
+            parts[name]["additionalProperties"] = True
+            for key in ("now", "at"):  # YAML may read a time as one
+                parts[name]["properties"].pop(key, None)
+    schema["properties"].pop("now", None)
+    schema["properties"]["now"] = {"description": "The time that conditions compare with."}
+    if applicable := schema["properties"].get("applicable"):
+        applicable["additionalProperties"] = {"type": "array"}
+    schema["properties"]["replaces"] = {"type": "boolean"}
+    schema["required"] = []  # an overlay has the changes alone
+    return schema
