@@ -150,7 +150,10 @@ class ConversationTracker(NamedTuple):
         Those that ran side by side ended in no known order: one may have looked up what another
         changed later. So those that change something are read last.
         """
-        new = {each["id"]: each for each in ran if each["id"] not in state["read"]}
+        done = {*state["read"]}
+        new = {each["id"]: each for each in ran if each["id"] not in done}
+        if not new:
+            return state
         changes, times = list[tuple[Call, ToolMessage]](), list[str]()
         for each in new.values():
             call = Call(each["tool"], each["arguments"])
