@@ -92,7 +92,8 @@ def audit_conversation(
                 reason = f"stopped by the guard: {decision['reason']}"
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
-                finding = _judge(tracker, conversation, full_call, running, unknown, bool(decision))
+                guarded = bool(decision) and not decision.get("observed")
+                finding = _judge(tracker, conversation, full_call, running, unknown, guarded)
                 yield AuditedCall(number, call, *finding, rejected=rejected)
                 running.append(full_call)
             number += 1

@@ -52,8 +52,11 @@ def test_a_guard_that_observes_refuses_and_asks_nothing(
              if m.type == "tool"]  # fmt: skip
     assert notes[-3:] == ["refuse", "refuse", "refuse"]
     log = json.loads(json.dumps({"messages": write_messages(ended["messages"])}))
-    found = audit_conversation(ConversationTracker.open(DeskWorld()), read_messages(log, "log"))
-    assert [call.verdict for call in found][-3:] != ["fine", "fine", "fine"]
+    desk_rules = ConversationTracker.open(DeskWorld(), tmp_path / "rules")
+    found = [*audit_conversation(desk_rules, read_messages(log, "log"))][-3:]
+    assert [(call.verdict, call.rule) for call in found] == [
+        ("against", "P-AMOUNT"), ("against", "P-STATUS"), ("against", "P-COUNT")
+    ]  # fmt: skip
 
 
 class Watching(Scripted):
