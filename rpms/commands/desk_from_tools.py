@@ -98,10 +98,10 @@ def _action(tool: BaseTool) -> Iterator[str]:
     yield "    arguments:\n" if arguments else "    arguments: []\n"
     for argument, schema in arguments.items():
         stem = argument.removesuffix("_id")
-        named = stem if stem != argument and stems.count(stem) == 1 else argument
-        things += [named] if named != argument else []
+        rule_name = stem if stem != argument and stems.count(stem) == 1 else argument
+        things += [rule_name] if rule_name != argument else []
         kind = _type(schema)
-        parts = [f"as: {_word(named)}"] + ([f"type: {kind}"] if kind else [])
+        parts = [f"as: {_word(rule_name)}"] + ([f"type: {kind}"] if kind else [])
         yield f"      {_word(argument)}: {{{', '.join(parts)}}}\n"
     yield ANSWERS.format(thing=(things or ["THING"])[0])
 

@@ -78,16 +78,16 @@ def _words(manual: Manual, condition: Predicate, it: str = "") -> str:
     """A condition in words: those of the policy have their own, the others use the manual's."""
     names = {p: f"<{p}>" for rule in manual.actions for p in rule.parameters}
     names = dict.fromkeys(names, it) if it else {**names, "$object": "the task's object"}
-    own = CONDITIONS.get(condition.name)
-    if own is None or own.reads != "decision":
+    declared = CONDITIONS.get(condition.name)
+    if declared is None or declared.reads != "decision":
         return _plain(statement(condition, names, manual.facts))
     filled = [names.get(argument, _plain(argument)) for argument in condition.arguments]
-    if own.about_condition:
+    if declared.about_condition:
         inner = Predicate(True, condition.arguments[-1], ("thing",))
         if condition.name == "some":
             return _words(manual, inner, "something" if condition.positive else "nothing")
         filled[-1] = _words(manual, inner, "it")
-    words = own.statement.format(*filled)
+    words = declared.statement.format(*filled)
     return words if condition.positive else f"not: {words}"
 
 

@@ -101,7 +101,7 @@ def _note_record(belief: Belief, call: Call, thing: str, fields: Mapping[str, An
     A tool that is called with the name of a thing is a look-up of it.
     """
     record = belief["records"].setdefault(thing, {})
-    owned = belief.setdefault("owned", {}).setdefault(thing, [])
+    owned = belief["owned"].setdefault(thing, [])
     names = [name for value in call.arguments.values() for name in argument_names(value)]
     is_own = thing in names or thing == record_name(names)
     if is_own:

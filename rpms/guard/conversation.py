@@ -112,7 +112,7 @@ class ConversationTracker(NamedTuple):
         of its run may have been carried out.
         """
         done = {*state["read"]}
-        known = {(each["reply"], each["call_id"]) for each in ran}
+        recorded = {(each["reply"], each["call_id"]) for each in ran}
         reply, changes = state["reply"], list[tuple[Call, ToolMessage]]()
         for place, message in enumerate(messages):
             name = message.id or f"{place}:{message.type}"
@@ -121,13 +121,13 @@ class ConversationTracker(NamedTuple):
                 if name not in done:
                     state, changes = self._take_changes(state, changes), []
                     state = state if self.trust else self.settle(state, watched)
-                    calls = [c for c in message.tool_calls if (reply, c["id"]) not in known]
+                    calls = [c for c in message.tool_calls if (reply, c["id"]) not in recorded]
                     state = {**state, "reply": reply, "open": calls}
             elif isinstance(message, HumanMessage):
                 state = self._hear(state, message.text) if name not in done else state
             elif isinstance(message, ToolMessage) and reply == state["reply"]:
                 call = next((c for c in state["open"] if c["id"] == message.tool_call_id), None)
-                if call is None or (reply, call["id"]) in known:
+                if call is None or (reply, call["id"]) in recorded:
                     continue
                 rest = [each for each in state["open"] if each is not call]
                 state = {**state, "open": rest}
@@ -297,8 +297,11 @@ def stamped(after: ConversationState, before: ConversationState, at: str) -> Con
     for name in ("belief", "worst"):
         belief, old = after[name], before[name] or before["belief"]
         if belief is not None:
-            known = len(old["calls"])
-            calls = [*belief["calls"][:known], *({**c, "at": at} for c in belief["calls"][known:])]
+            recorded = len(old["calls"])
+            calls = [
+                *belief["calls"][:recorded],
+                *({**c, "at": at} for c in belief["calls"][recorded:]),
+            ]
             stamped_state[name] = {**belief, "calls": calls}
     return cast(ConversationState, stamped_state)
 

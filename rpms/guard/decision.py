@@ -185,8 +185,10 @@ def _reads(rule: ActionRule, condition: Predicate, manual: Manual) -> bool:
             names.add(term.head)
             if text := manual.environment.definitions.get(term.head):
                 terms.append(parse_term(text))
-    named = names & {*manual.environment.predicates} | {condition.name} & {*manual.facts.predicates}
-    return bool(named or names & {*rule.parameters, "not"})
+    composed = names & {*manual.environment.predicates} | {condition.name} & {
+        *manual.facts.predicates
+    }
+    return bool(composed or names & {*rule.parameters, "not"})
 
 
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ class Invocation:
     answer: Any = None
 
 
-class Gate(Protocol):
+class CallHandler(Protocol):
     """Admits or refuses the calls of a tool."""
 
     def enter(self, passage: Passage) -> Any:
@@ -128,7 +128,7 @@ class GuardedTool(BaseTool):
     gate: Any
 
     @classmethod
-    def around(cls, tool: BaseTool, gate: Gate) -> GuardedTool:
+    def around(cls, tool: BaseTool, gate: CallHandler) -> GuardedTool:
         """Wrap a tool with a gate."""
         return cls(
             wrapped=tool, gate=gate, name=tool.name, description=tool.description,

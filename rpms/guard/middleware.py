@@ -349,8 +349,8 @@ class Thread:
             del self.runs[run["id"]]  # it gives its reservation back
             self.by_call[run["reply"], run["call_id"]].remove(run)
             return False
-        own = [m for m in messages_in(answer) if m.tool_call_id == passage.call_id]
-        message = own[0] if own else _as_message(answer, error)
+        messages = [m for m in messages_in(answer) if m.tool_call_id == passage.call_id]
+        message = messages[0] if messages else _as_message(answer, error)
         run["answer"], run["status"] = message.text, message.status
         return True
 
@@ -373,8 +373,8 @@ class Gate:
         passage.thread = thread = self.thread_of(passage)
         with thread.lock:
             try:
-                if (known := self.known_answer(thread, passage)) is not None:
-                    return known
+                if (earlier_answer := self.known_answer(thread, passage)) is not None:
+                    return earlier_answer
                 reply, calls = pending(passage.messages)
                 decision = passage.decision = self.judge(thread, passage, reply, calls)
             except GraphBubbleUp:  # interrupts for a person
@@ -484,11 +484,11 @@ class CallGate(Gate):
             return answer
         update: dict[str, Any] = {SEEN: runs}
         if isinstance(answer, Command):
-            given = answer.update
-            if isinstance(given, Mapping):
-                update = {**given, **update}
-            elif given is not None:
-                return _replaced(answer, [*cast(Any, given), *update.items()])
+            updates = answer.update
+            if isinstance(updates, Mapping):
+                update = {**updates, **update}
+            elif updates is not None:
+                return _replaced(answer, [*cast(Any, updates), *update.items()])
             return _replaced(answer, update)
         if isinstance(answer, list):
             return [*answer, Command(update=update)]
@@ -522,8 +522,10 @@ def _thread_id(runtime: Any) -> str:
     if config is None:
         with suppress(RuntimeError):  # outside of a graph
             config = get_config()
-    named = ((config or {}).get("configurable") or {}).get("thread_id")
-    return str(named or getattr(getattr(runtime, "execution_info", None), "thread_id", "") or "")
+    thread_id = ((config or {}).get("configurable") or {}).get("thread_id")
+    return str(
+        thread_id or getattr(getattr(runtime, "execution_info", None), "thread_id", "") or ""
+    )
 
 
 class RoundEntry(NamedTuple):
@@ -606,11 +608,11 @@ class ToolsGate(Gate):
         self, thread: Thread, passage: Passage, reply: str, calls: Sequence[ToolCall]
     ) -> None:
         conversation = self.conversation(thread, passage)
-        known = {each["call_id"] for each in thread.ended() if each["reply"] == reply}
+        earlier_answer = {each["call_id"] for each in thread.ended() if each["reply"] == reply}
         running = [Call(each["tool"], each["arguments"]) for each in thread.running()]
         for call in calls:
             proposal, tool = as_call(call), self.tools.get(call["name"])
-            if tool is None or str(call["id"]) in known:
+            if tool is None or str(call["id"]) in earlier_answer:
                 continue
             try:
                 refused = thread.refused.__getitem__

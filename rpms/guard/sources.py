@@ -167,10 +167,10 @@ def _lines_of(sentence: str, lines: Sequence[str], begin: int) -> tuple[int, int
     placed = [(word, n) for n, line in enumerate(lines[begin - 1 :], begin)
               for word in _plain(line).split()]  # fmt: skip
     for length in (len(words), FEWEST):  # items that go on with a sentence stand apart from it
-        wanted = words[:length]
-        for start in range(len(placed) - len(wanted) + 1):
-            found = placed[start : start + len(wanted)]
-            if [word for word, _ in found] == wanted:
+        sought = words[:length]
+        for start in range(len(placed) - len(sought) + 1):
+            found = placed[start : start + len(sought)]
+            if [word for word, _ in found] == sought:
                 return found[0][1], found[-1][1]
     return begin, begin
 

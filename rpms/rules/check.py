@@ -251,8 +251,8 @@ def _procedure_words(manual: Manual, arities: Arities) -> Iterator[Problem]:
         texts += [("applicable", step, text) for pattern in patterns for text in pattern.when]
     for section, where, text in dict.fromkeys(texts):
         predicate = parse_predicate(text)
-        named = predicate.name in CONDITIONS and CONDITIONS[predicate.name].about_condition
-        for name in (predicate.name, *(predicate.arguments[-1:] if named else ())):
+        of_condition = predicate.name in CONDITIONS and CONDITIONS[predicate.name].about_condition
+        for name in (predicate.name, *(predicate.arguments[-1:] if of_condition else ())):
             if name not in arities:
                 problem = f"'{where}' uses the unknown condition '{name}' in '{text}'"
                 yield "domain", section, problem
@@ -341,10 +341,10 @@ def _constants(
             if not function.per_item:
                 yield from _constants(manual, inner, function.takes, heads, where)
         return
-    known = (
+    resolved = (
         kind != "pattern" and term.head in heads
     ) or term.head in manual.environment.definitions
-    if not known and not term.path and not term.inner and (advice := misfit(term.text, kind)):
+    if not resolved and not term.path and not term.inner and (advice := misfit(term.text, kind)):
         yield f"'{term.text}' in '{where}' {advice}"
 
 
@@ -378,8 +378,8 @@ def misfit(text: str, kind: str) -> str:
 
 def _listed(manual: Manual, predicate: Predicate, rule: ActionRule) -> Iterator[str]:
     """Bare conditions on what is known to be a list: by a type, the manual, or the examples."""
-    own = CONDITIONS.get(predicate.name)
-    if own is not None and (own.whole or own.quantifies or own.effect):
+    condition = CONDITIONS.get(predicate.name)
+    if condition is not None and (condition.whole or condition.quantifies or condition.effect):
         return
     arguments = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
     for number, text in enumerate(arguments):

@@ -159,7 +159,7 @@ class EnforcedRule(ManualEntry):
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
 
 
-def _named(name: str, argument: Any) -> Any:
+def _rule_name(name: str, argument: Any) -> Any:
     """The name of an argument in the rules: ``order``, or ``{as: order, type: text}``."""
     if not isinstance(argument, dict):
         return argument
@@ -223,9 +223,9 @@ class ActionRule(EnforcedRule):
         listed = data["arguments"]
         table = {name: name for name in listed} if isinstance(listed, list) else listed
         if isinstance(table, dict):
-            given = {name: each for name, each in table.items() if isinstance(each, dict)}
-            table = {name: _named(name, each) for name, each in table.items()}
-            types = {table[name]: each["type"] for name, each in given.items() if "type" in each}
+            tables = {name: each for name, each in table.items() if isinstance(each, dict)}
+            table = {name: _rule_name(name, each) for name, each in table.items()}
+            types = {table[name]: each["type"] for name, each in tables.items() if "type" in each}
             data = {**data, "types": {**types, **data.get("types", {})}} if types else data
         if not isinstance(table, dict) or "syntax" in data:
             return {**data, "arguments": table}

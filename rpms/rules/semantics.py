@@ -296,7 +296,7 @@ def _set_field(
         record = b["records"].get(name, {})
         if outcome.name == "begins" and field.path[-1] in record:
             continue
-        owned = b.setdefault("owned", {}).setdefault(name, [])
+        owned = b["owned"].setdefault(name, [])
         if isinstance(new, Special):
             record.pop(field.path[-1], None)
         else:
@@ -307,7 +307,7 @@ def _set_field(
 def _forget(b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts) -> None:
     """Apply ``changed(order)`` or ``changed(order.status)``: it is out of date."""
     for name in _record_names(b, thing, bindings, facts):
-        owned = b.get("owned", {}).get(name, [])
+        owned = b["owned"].get(name, [])
         for field in [thing.path[0]] if thing.path else [*b["records"].get(name, ())]:
             b["records"].get(name, {}).pop(field, None)
             owned[:] = [each for each in owned if each != field]

@@ -43,15 +43,15 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFa
     names = [_name(argument, bindings, facts) for argument in predicate.arguments]
     if sentence := fact_sentence(predicate, names, facts):
         return sentence
-    own, phrases = CONDITIONS.get(predicate.name, _UNWORDED), facts.wording.phrases
-    denied = phrases.get(f"not {predicate.name}", own.denied)
+    declared, phrases = CONDITIONS.get(predicate.name, _UNWORDED), facts.wording.phrases
+    denied = phrases.get(f"not {predicate.name}", declared.denied)
     if not predicate.positive and denied:
         return denied.format(*names)
     adjective = predicate.name.replace("_", " ")
     plain = f"{{0}} is {adjective}" if names else f"this is {adjective}"
     if predicate.name == "kind":
         names = [names[0], with_article(names[1])]
-    words = phrases.get(predicate.name, own.statement or plain).format(*names)
+    words = phrases.get(predicate.name, declared.statement or plain).format(*names)
     return words if predicate.positive else _denied(words)
 
 
@@ -141,8 +141,8 @@ def contrary(
 
 def _of_a_list(predicate: Predicate, scope: Scope) -> str:
     """Why a bare condition on a list is not met, and what to write; empty for any other."""
-    own = CONDITIONS.get(predicate.name, _UNWORDED)
-    if own.whole or own.quantifies:
+    declared = CONDITIONS.get(predicate.name, _UNWORDED)
+    if declared.whole or declared.quantifies:
         return ""
     values = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
     for number, text in enumerate(values):

@@ -73,20 +73,21 @@ class Belief(TypedDict):
     progress: int
     records: dict[str, dict[str, Any]]
     calls: list[PastCall]
-    owned: NotRequired[dict[str, list[str]]]
+    owned: dict[str, list[str]]
 
 
 def empty_belief() -> Belief:
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
         places=[], searched=[], visible=[], alike={}, flags={}, events=[], disambiguation={},
-        progress=0, records={}, calls=[],
+        progress=0, records={}, calls=[], owned={},
     )  # fmt: skip
 
 
 def fingerprint(belief: Belief) -> str:
     """A short hash of a belief, kept for every step of an episode; calls are ignored."""
-    text = json.dumps(without_calls(belief), sort_keys=True, default=str)
+    shown = {name: part for name, part in without_calls(belief).items() if name != "owned"}
+    text = json.dumps(shown, sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -104,8 +105,7 @@ def copy_belief(belief: Belief) -> Belief:
     copy["also_at"] = {thing: list(places) for thing, places in copy["also_at"].items()}
     copy["events"] = [event.copy() for event in belief["events"]]
     copy["records"] = {thing: dict(fields) for thing, fields in copy["records"].items()}
-    if "owned" in copy:
-        copy["owned"] = {thing: [*fields] for thing, fields in copy["owned"].items()}
+    copy["owned"] = {thing: [*fields] for thing, fields in copy["owned"].items()}
     copy["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in copy["calls"]]
     return copy
 
