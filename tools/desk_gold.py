@@ -1,16 +1,19 @@
 """Plays tau2's reference solutions at a desk behind the guard, and lists every refusal.
 
-    python -m tools.desk_gold airline [TASK ...]
+    python -m tools.desk_gold airline [--tasks FILE] [TASK ...]
 
 Each call of a solution is judged before it runs. If the guard names a look-up that is missing, the
 look-up is made first. A call that is refused all the same is listed with its rule, and runs, so
-that the later calls of the task meet the database that they expect.
+that the later calls of the task meet the database that they expect. A task whose solution calls a
+tool that the desk does not have is left out, and named. ``--tasks`` reads other versions of tau2's
+tasks from a file: JSON, perhaps packed by xz.
 """
 
 from __future__ import annotations
 
-import sys
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -151,12 +154,25 @@ def play(desk: ServiceDesk, task: str) -> Iterator[GoldCall]:
 
 def main() -> None:
     """Print every refused call of the tasks, and the totals."""
-    name, *tasks = sys.argv[1:] or ["airline"]
-    desk = cast(ServiceDesk, get_environment(name))
-    played = [each for task in tasks or desk.task_ids() for each in play(desk, task)]
+    parser = ArgumentParser(prog="python -m tools.desk_gold", description=__doc__)
+    parser.add_argument("desk", nargs="?", default="airline")
+    parser.add_argument("task", nargs="*")
+    parser.add_argument("--tasks", type=Path, help="a file with tau2's tasks")
+    options = parser.parse_args()
+    name, desk = options.desk, cast(ServiceDesk, get_environment(options.desk))
+    if options.tasks:
+        desk = ServiceDesk(name, desk.folder, options.tasks)
+    known = ConversationTracker.open(desk).manual.by_name
+    played: list[GoldCall] = []
+    for task in options.task or desk.task_ids():
+        if strange := {call.tool for call in desk.gold(task)} - known.keys():
+            print(f"task {task} is left out: the desk has no {', '.join(strange)}")
+        else:
+            played += play(desk, task)
     for each in played:
         for refusal in each.refusals:
-            print(f"task {each.task}, call {each.number}: {refusal.words(each.call)}")
+            rejected = "; the tool rejects it" if each.answer.startswith("Error") else ""
+            print(f"task {each.task}, call {each.number}: {refusal.words(each.call)}{rejected}")
     refused = [each for each in played if each.refusals]
     print(
         f"{name}: {len({each.task for each in played})} tasks with calls, {len(played)} calls, "

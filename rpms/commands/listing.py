@@ -28,6 +28,12 @@ NEXT_STEPS = {
         "run it: rpms run --env {name} --condition E --model first",
         "after each change: rpms rules check --env {name}",
     ),
+    "from": (
+        "put the guard in front of your tools: from {name}.world import WORLD; "
+        "create_agent(..., middleware=[RulesGuard(WORLD)])",
+        "say what the answers show and write the first rule in {name}/rules/environment.yaml",
+        "after each change: rpms rules check --env {name}",
+    ),
     "desk_template": (
         "see the guard stop calls against the policy: python -m {name}.agent",
         "audit the recorded conversation: rpms audit {name}.jsonl --env {name}",
@@ -44,8 +50,25 @@ def new(
         bool,
         typer.Option("--tools", help="Write an agent with tools, a policy and a guard instead."),
     ] = False,
+    source_of_tools: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="MODULE:TOOLS",
+            help="Write the rules' skeleton for these tools: a list, or a function that makes one.",
+        ),
+    ] = "",
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE.md", help="With --from: one entry per sentence, each not yet decided."
+        ),
+    ] = "",
 ) -> None:
-    """Write a small working environment into a new folder, to start your own from."""
+    """Write a small working environment into a new folder, to start your own from.
+
+    With --from it is the guard of an agent that exists: every tool with its arguments and types.
+    """
     from rpms.envs import environment_names
     from rpms.envs.registry import BUILT_IN, DESKS
     from rpms.vocabulary.files import make_folder, read_text, write_whole
@@ -54,6 +77,18 @@ def new(
         raise RpmsError(f"'{name}' is not a Python module name; use letters, digits and '_'")
     if lexists(name) or name in {*BUILT_IN, *DESKS, *environment_names()} or find_spec(name):
         raise RpmsError(f"'{name}' already exists, here or installed; choose another name")
+    if policy and not source_of_tools:
+        raise RpmsError("--policy applies to --from; name your tools: --from module:tools")
+    if source_of_tools:
+        from rpms.commands.desk_from_tools import skeleton
+
+        text = read_text(Path(policy), "the policy") if policy else ""
+        for part, content in skeleton(name, source_of_tools, text).items():
+            make_folder((name / Path(part)).parent)
+            write_whole(name / Path(part), content)
+        for line in NEXT_STEPS["from"]:
+            print_wrapped(line.format(name=name))
+        return
     template = "desk_template" if tools else "world_template"
     source, placeholder = Path(__file__).parent / template, PLACEHOLDERS[template]
     for file in source.rglob("*.*"):

@@ -44,6 +44,14 @@ def check(
             "policy that comes with the environment.",
         ),
     ] = "",
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Every rule needs an allowed and a refused example, and every condition one that "
+            "makes it true and one that makes it false.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Validate every rule file and compare it with the environment.
@@ -63,7 +71,7 @@ def check(
     from rpms.envs.registry import BUILT_IN, desk_names, missing_worlds
     from rpms.evals.analysis.tables import Table, count, label
     from rpms.guard.conversation import ConversationTracker
-    from rpms.guard.examples import example_problems, field_problems
+    from rpms.guard.examples import example_problems, field_problems, unexercised
     from rpms.guard.sources import compare_policy
     from rpms.guard.tools import tool_problems
     from rpms.prompts.examples import missing_prompts
@@ -99,6 +107,7 @@ def check(
             mismatches = [("environment", rule, words) for rule, words in differences]
             # The examples would only repeat a misspelt tool or argument.
             found = mismatches or [*field_problems(tracker.manual), *example_problems(tracker)]
+            found += unexercised(tracker) if strict and not found else ()
             problems += find_places(found, world.rules, over=over)
             cited = compare_policy(tracker.manual, text) if policy else None
         custom = prompted and world.name not in BUILT_IN  # tests cover the built-in ones
@@ -138,6 +147,25 @@ def check(
             print_wrapped(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
+
+
+@rules_app.command()
+def schema(
+    tier: Annotated[
+        str, typer.Option(help="The file: environment, domain or universal.")
+    ] = "environment",
+) -> None:
+    """Print the JSON Schema of a rule file, for editors and checks of your own.
+
+    Write it beside the rules as environment.schema.json: the first line of a new desk's rules names
+    that file, and editors with a YAML language server read it.
+    """
+    from rpms.rules.schema import TIERS, json_schema
+    from rpms.vocabulary.spelling import offer
+
+    if tier not in TIERS:
+        raise RpmsError(f"--tier: '{tier}' is no rule file; {offer(tier, [*TIERS])}")
+    print_json(json_schema(tier))
 
 
 def _as_data(file: str, cited: Citations) -> dict[str, Any]:

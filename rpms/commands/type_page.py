@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from rpms.envs import Environment
 from rpms.prompts.blocks import render_rules
 from rpms.rules import Manual
-from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS, DecisionPoint, holds
+from rpms.rules.conditions import DecisionPoint, holds
 from rpms.rules.predicates import Predicate, parse_predicate
+from rpms.rules.registry import CONDITIONS
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.goal import GoalSpec, SubGoal
@@ -77,15 +78,16 @@ def _words(manual: Manual, condition: Predicate, it: str = "") -> str:
     """A condition in words: those of the policy have their own, the others use the manual's."""
     names = {p: f"<{p}>" for rule in manual.actions for p in rule.parameters}
     names = dict.fromkeys(names, it) if it else {**names, "$object": "the task's object"}
-    if condition.name not in WORDS:
+    declared = CONDITIONS.get(condition.name)
+    if declared is None or declared.reads != "decision":
         return _plain(statement(condition, names, manual.facts))
     filled = [names.get(argument, _plain(argument)) for argument in condition.arguments]
-    if condition.name in ABOUT_CONDITIONS:
+    if declared.about_condition:
         inner = Predicate(True, condition.arguments[-1], ("thing",))
         if condition.name == "some":
             return _words(manual, inner, "something" if condition.positive else "nothing")
         filled[-1] = _words(manual, inner, "it")
-    words = WORDS[condition.name][2].format(*filled)
+    words = declared.statement.format(*filled)
     return words if condition.positive else f"not: {words}"
 
 

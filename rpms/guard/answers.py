@@ -3,11 +3,15 @@
 A world may read its answers itself (``read_answer``). Otherwise the manual reads them: a call that
 was carried out has its rule's effects, and every JSON object in an answer that names a thing
 (``records``), or that the rule says is about one (``shows``), becomes the record of that thing.
+
+Evidence has a source: only the tools of the manual, without those whose answers come from
+``outside``. What a thing's own look-up has shown, another tool's answer does not change.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +27,7 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import RecordedTurn, Turn
 
+LOG = logging.getLogger("rpms.guard")
 Records = dict[str, dict[str, Any]]
 Identities = Sequence[str | list[str]]
 """Fields that identify a thing, alone or several together."""
@@ -77,15 +82,38 @@ def after_answer(
     read = world.read_answer(belief, call, answer)
     after = copy_belief(belief if read is None else read)
     if read is not None:
-        if succeeded and call.tool in manual.by_name:
-            note_call(call, after)
+        if call.tool in manual.by_name:
+            note_call(call, after, failed=not succeeded)
         return after
     content = _content(answer)
     if succeeded:
         carry_out(manual, call, after, _value(answer, content))
+    elif call.tool in manual.by_name:
+        note_call(call, after, failed=True)
     for thing, fields in _records(manual, call, content, belief).items():
-        after["records"][thing] = {**after["records"].get(thing, {}), **fields}
+        _note_record(after, call, thing, fields)
     return after
+
+
+def _note_record(belief: Belief, call: Call, thing: str, fields: Mapping[str, Any]) -> None:
+    """Add the fields to a thing's record; those that its own look-up has shown stay.
+
+    A tool that is called with the name of a thing is a look-up of it.
+    """
+    record = belief["records"].setdefault(thing, {})
+    owned = belief["owned"].setdefault(thing, [])
+    names = [name for value in call.arguments.values() for name in argument_names(value)]
+    is_own = thing in names or thing == record_name(names)
+    if is_own:
+        owned += [field for field in fields if field not in owned]
+    for field, value in fields.items():
+        if field in owned and not is_own and record.get(field, value) != value:
+            LOG.warning(
+                "%s says that the %s of %s is %r; its own look-up said %r, which counts",
+                call.tool, field, thing, value, record[field],
+            )  # fmt: skip
+        else:
+            record[field] = value
 
 
 def _value(answer: str, content: Any) -> Any:
@@ -105,10 +133,13 @@ def _records(manual: Manual, call: Call, content: Any, belief: Belief) -> Record
     """The fields that an answer gives for each thing."""
     records: Records = {}
     rule = manual.by_name.get(call.tool)
-    if rule and rule.shows and isinstance(content, dict):
+    if rule is None or rule.answers == "outside":
+        return records
+    if rule.shows and isinstance(content, dict):
         for name in argument_names(bind(rule, call, belief)[rule.shows]):
             records[name] = dict(content)
-    for name, fields in _objects(content, manual.environment.records, call.arguments).items():
+    identities = manual.environment.records if rule.records is None else rule.records
+    for name, fields in _objects(content, identities, call.arguments).items():
         records[name] = {**fields, **records.get(name, {})}
     return records
 

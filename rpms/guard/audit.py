@@ -67,6 +67,7 @@ def audit_conversation(
         unknown: tools that need no rule, as for ``RulesGuard``.
         defaults: the values of the arguments that calls of a tool leave out.
     """
+    tracker = tracker._replace(trust=True)
     conversation, unread, number = tracker.begin(), 0, 0
     for index, reply in enumerate(messages):
         if not isinstance(reply, AIMessage) or not reply.tool_calls:
@@ -91,7 +92,8 @@ def audit_conversation(
                 reason = f"stopped by the guard: {decision['reason']}"
                 yield AuditedCall(number, call, "fine", decision["rule"], reason, stopped=True)
             else:
-                finding = _judge(tracker, conversation, full_call, running, unknown, bool(decision))
+                guarded = bool(decision) and not decision.get("observed")
+                finding = _judge(tracker, conversation, full_call, running, unknown, guarded)
                 yield AuditedCall(number, call, *finding, rejected=rejected)
                 running.append(full_call)
             number += 1

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NotRequired, cast
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from typing_extensions import TypedDict
 
 from rpms.guard.answers import GuardedWorld, after_answer
-from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge
+from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge, note_call
 from rpms.rules import Manual
 from rpms.rules.check import sound_manual
 from rpms.rules.comparisons import SAID
 from rpms.rules.loader import overlay, read_manual
-from rpms.vocabulary.belief import Belief, Event, empty_belief
+from rpms.vocabulary.belief import Belief, Event, copy_belief, empty_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
@@ -31,19 +32,38 @@ FAILED = "if the call that failed took effect all the same"
 BESIDE = "once the calls before it in this reply have taken effect"
 
 
+class Ran(TypedDict):
+    """A call that the guard let through, and how it ended: ``answer`` is None if nothing says so.
+
+    ``status`` is ``running``, or that of the tool's message.
+    """
+
+    id: str
+    reply: str
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    status: str
+    answer: str | None
+    at: str
+
+
 class ConversationState(TypedDict):
     """The guard's knowledge of one conversation.
 
     Attributes:
+        id: of the conversation, where it has no thread.
         belief: what the tools' answers have shown.
         worst: the belief if every call that raised took effect; None if none raised.
         goal: what the user wants; None before the first message that states it.
-        read: the ids of the messages that were read.
-        open: the calls of the last reply; one whose answer never comes may have taken effect.
+        read: the ids of the messages, and of the calls that ran, that were read.
+        open: the calls of the last reply that nothing is known of yet.
         reply: the id of that reply.
+        context: the runtime context of the run, of a live guard; it is not kept.
         broken: why an answer could not be read; from then on every call is refused.
     """
 
+    id: str
     belief: Belief
     worst: Belief | None
     goal: GoalSpec | None
@@ -51,13 +71,19 @@ class ConversationState(TypedDict):
     open: list[ToolCall]
     reply: str
     broken: str
+    context: NotRequired[Mapping[str, Any]]
 
 
 class ConversationTracker(NamedTuple):
-    """Reads the messages of conversations and judges their calls, by a world and its manual."""
+    """Reads conversations and judges their calls, by a world and its manual.
+
+    With ``trust``, tool messages are evidence: of a recorded conversation, or of a history that a
+    server rebuilds itself.
+    """
 
     world: GuardedWorld
     manual: Manual
+    trust: bool = False
 
     @classmethod
     def open(cls, world: GuardedWorld, rules: str | Path = "") -> ConversationTracker:
@@ -68,83 +94,114 @@ class ConversationTracker(NamedTuple):
 
     def begin(self) -> ConversationState:
         return ConversationState(
-            belief=empty_belief(), worst=None, goal=None, read=[], open=[], reply="", broken=""
-        )
+            id=uuid4().hex, belief=empty_belief(), worst=None, goal=None, read=[], open=[],
+            reply="", broken="",
+        )  # fmt: skip
 
     def read(
         self,
         state: ConversationState,
         messages: Sequence[AnyMessage],
-        taken: Collection[tuple[str, str]] = (),
+        ran: Sequence[Ran] = (),
+        watched: Collection[str] = (),
     ) -> ConversationState:
-        """Read the messages that the state does not include yet.
+        """Read the messages, and how the calls ended that ran, if the state does not have them yet.
 
-        ``taken`` holds calls whose answers were read already, as pairs of reply id and call id.
-        The calls of a reply ran in parallel: one may have looked up what another changed later.
-        So the answers of calls that change something are read last.
+        ``watched`` holds the replies whose calls cannot have run without this guard: an answer to
+        one that did not run (of a cache, of a person) says nothing. Any other call without a record
+        of its run may have been carried out.
         """
-        done, reply = {*state["read"]}, state.get("reply", "")
-        # The last reply may have been removed from the messages while its answers are still there.
-        calls = {str(call["id"]): [call] for call in state.get("open", [])}
-        changes: list[tuple[str, Call, ToolMessage]] = []
+        done = {*state["read"]}
+        recorded = {(each["reply"], each["call_id"]) for each in ran}
+        reply, changes = state["reply"], list[tuple[Call, ToolMessage]]()
         for place, message in enumerate(messages):
+            name = message.id or f"{place}:{message.type}"
             if isinstance(message, AIMessage):
-                state, changes = self._take_changes(state, changes), []
-                calls, reply = calls_by_id(message), message.id or str(place)
-            message_id = message.id or f"{place}:{message.type}"
-            answered = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
-            call = answered.pop(0) if answered else None
-            if message_id in done or (call and (reply, str(call["id"])) in taken):
-                continue
-            if isinstance(message, HumanMessage):
-                state = self._hear(state, message.text)
-            elif isinstance(message, ToolMessage) and call is not None:
-                due = [each for each in state.get("open", []) if each["id"] != call["id"]]
-                state = {**state, "open": due}
-                if self.changes(call["name"]):
-                    changes.append((message_id, as_call(call), message))
+                reply = message.id or str(place)
+                if name not in done:
+                    state, changes = self._take_changes(state, changes), []
+                    state = state if self.trust else self.settle(state, watched)
+                    calls = [c for c in message.tool_calls if (reply, c["id"]) not in recorded]
+                    state = {**state, "reply": reply, "open": calls}
+            elif isinstance(message, HumanMessage):
+                state = self._hear(state, message.text) if name not in done else state
+            elif isinstance(message, ToolMessage) and reply == state["reply"]:
+                call = next((c for c in state["open"] if c["id"] == message.tool_call_id), None)
+                if call is None or (reply, call["id"]) in recorded:
                     continue
-                state = self.take(state, as_call(call), message)
-            else:
+                rest = [each for each in state["open"] if each is not call]
+                state = {**state, "open": rest}
+                if not self.trust:
+                    ran_call = carried_out(as_call(call), message)
+                    if ran_call is not None and reply not in watched:
+                        state = self.suspect(state, [ran_call])
+                elif self.changes(call["name"]):
+                    changes.append((as_call(call), message))
+                else:
+                    state = self.take(state, as_call(call), message)
+            if not isinstance(message, ToolMessage) and name not in done:
+                state = {**state, "read": [*state["read"], name]}
+        state = self._take_changes(state, changes)
+        return self._take_runs(state, ran)
+
+    def _take_runs(self, state: ConversationState, ran: Sequence[Ran]) -> ConversationState:
+        """Read how calls ended.
+
+        Those that ran side by side ended in no known order: one may have looked up what another
+        changed later. So those that change something are read last.
+        """
+        done = {*state["read"]}
+        new = {each["id"]: each for each in ran if each["id"] not in done}
+        if not new:
+            return state
+        changes, times = list[tuple[Call, ToolMessage]](), list[str]()
+        for each in new.values():
+            call = Call(each["tool"], each["arguments"])
+            if each["answer"] is None:
+                state = stamped(self.suspect(state, [call]), state, each["at"])
                 continue
-            state = {**state, "read": [*state["read"], message_id]}
-        return self._take_changes(state, changes)
+            status: Any = each["status"]
+            answer = ToolMessage(each["answer"], tool_call_id="", status=status)
+            if self.changes(call.tool):
+                changes.append((call, answer))
+                times.append(each["at"])
+            else:
+                state = self.take_at(state, call, answer, each["at"])
+        state = self._take_changes(state, changes, times)
+        ended = {(each["reply"], each["call_id"]) for each in new.values()}
+        rest = [call for call in state["open"] if (state["reply"], call["id"]) not in ended]
+        return {**state, "open": rest, "read": [*state["read"], *new]}
 
     def changes(self, tool: str) -> bool:
         """Return whether a tool changes something, by the manual."""
         rule = self.manual.by_name.get(tool)
         return rule is not None and rule.changes
 
+    def suspect(self, state: ConversationState, calls: Sequence[Call]) -> ConversationState:
+        """The state if these calls may have been carried out."""
+        return {**state, "worst": assume(self.manual, calls, state["worst"] or state["belief"])}
+
     def _take_changes(
-        self, state: ConversationState, changes: Sequence[tuple[str, Call, ToolMessage]]
+        self,
+        state: ConversationState,
+        changes: Sequence[tuple[Call, ToolMessage]],
+        times: Sequence[str] = (),
     ) -> ConversationState:
-        for message_id, call, answer in changes:
-            state = {**self.take(state, call, answer), "read": [*state["read"], message_id]}
-        ran = [carried_out(call, answer) for _, call, answer in reversed(changes)]
-        if len(executed := [*filter(None, ran)]) > 1:  # their order is unknown
-            state = self.redo(state, executed)
+        for number, (call, answer) in enumerate(changes):
+            state = self.take_at(state, call, answer, times[number] if times else "")
+        ran = (carried_out(call, answer) for call, answer in reversed(changes))
+        executed = [*filter(None, ran)]
+        if len(executed) > 1:  # their order is unknown
+            latest = assume(self.manual, executed, state["worst"] or state["belief"])
+            latest["calls"] = (state["worst"] or state["belief"])["calls"]
+            state = {**state, "worst": None if latest == state["belief"] else latest}
         return state
 
-    def redo(self, state: ConversationState, calls: Sequence[Call]) -> ConversationState:
-        """The state if these calls, which were read already, took effect last."""
-        latest = assume(self.manual, calls, state["worst"] or state["belief"])
-        latest["calls"] = (state["worst"] or state["belief"])["calls"]
-        return {**state, "worst": None if latest == state["belief"] else latest}
-
-    def settle(
-        self, state: ConversationState, besides: Sequence[tuple[str, Call]] = ()
-    ) -> ConversationState:
-        """Close a reply: a call whose answer was never read may have taken effect.
-
-        ``besides`` holds further calls that were carried out without an answer, with their ids.
-        """
-        repeated_ids = {call_id for call_id, _ in besides}
-        lost = [as_call(call) for call in state.get("open", []) if call["id"] not in repeated_ids]
-        lost += [call for _, call in besides]
-        worst = state["worst"]
-        if lost:
-            worst = assume(self.manual, lost, worst or state["belief"])
-        return {**state, "worst": worst, "open": []}
+    def settle(self, state: ConversationState, watched: Collection[str] = ()) -> ConversationState:
+        """Close a reply: a call that nothing is known of may have taken effect."""
+        if state["open"] and state["reply"] not in watched:
+            state = self.suspect(state, [as_call(call) for call in state["open"]])
+        return {**state, "open": []}
 
     def _hear(self, state: ConversationState, text: str) -> ConversationState:
         """Read a message of the user; one that states no goal changes nothing."""
@@ -164,6 +221,12 @@ class ConversationTracker(NamedTuple):
             "goal": goal,
         }
 
+    def take_at(
+        self, state: ConversationState, call: Call, answer: ToolMessage, at: str
+    ) -> ConversationState:
+        """Read the answer to a call that was made at this time, as far as it is known."""
+        return stamped(self.take(state, call, answer), state, at)
+
     def take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
         """Read an answer; one that cannot be read marks the state as broken."""
         try:
@@ -173,15 +236,15 @@ class ConversationTracker(NamedTuple):
 
     def _take(self, state: ConversationState, call: Call, answer: ToolMessage) -> ConversationState:
         """A call that raised may have taken effect, until an answer shows otherwise."""
-        if besides := [Call(**each) for each in decision_of(answer).get("besides", ())]:
-            start = state["worst"] or state["belief"]
-            state = {**state, "worst": assume(self.manual, besides, start)}
         ran = carried_out(call, answer)
         if ran is None:
             return state
         belief, worst = state["belief"], state["worst"]
         if answer.status == "error":
-            return {**state, "worst": assume(self.manual, [ran], worst or belief)}
+            worst = assume(self.manual, [ran], worst or belief)
+            belief = copy_belief(belief)
+            note_call(ran, belief, failed=True)
+            return {**state, "belief": belief, "worst": worst}
         belief = after_answer(self.manual, self.world, belief, ran, answer.text)
         if worst is not None:
             worst = after_answer(self.manual, self.world, worst, ran, answer.text)
@@ -204,13 +267,14 @@ class ConversationTracker(NamedTuple):
         base, goal = state["worst"] or state["belief"], state["goal"]
         if running:
             possible[BESIDE] = assume(self.manual, running, base)
-        judgement = judge(self.manual, call, state["belief"], goal, possible, allowed)
+        context = state.get("context")
+        judgement = judge(self.manual, call, state["belief"], goal, possible, allowed, context)
         if judgement.verdict == "refuse":
             return judgement
         for other in running:  # the order is unknown: each may run after this call
             rest = [each for each in running if each is not other]
             later = assume(self.manual, [*rest, call], base)
-            conflict = judge(self.manual, other, later, goal)
+            conflict = judge(self.manual, other, later, goal, context=context)
             if conflict.verdict == "refuse" and other.tool in self.manual.by_name:
                 reason = f"{other} of the same reply may run after it, and then {conflict.reason}"
                 return Judgement("refuse", conflict.rule, reason)
@@ -223,6 +287,23 @@ class ConversationTracker(NamedTuple):
             if self.judge(state, call, running).verdict != "refuse":
                 running.append(call)
         return running
+
+
+def stamped(after: ConversationState, before: ConversationState, at: str) -> ConversationState:
+    """The state with the time of the calls that it has and the state before has not."""
+    if not at:
+        return after
+    stamped_state = {**after}
+    for name in ("belief", "worst"):
+        belief, old = after[name], before[name] or before["belief"]
+        if belief is not None:
+            recorded = len(old["calls"])
+            calls = [
+                *belief["calls"][:recorded],
+                *({**c, "at": at} for c in belief["calls"][recorded:]),
+            ]
+            stamped_state[name] = {**belief, "calls": calls}
+    return cast(ConversationState, stamped_state)
 
 
 def _with_message(belief: Belief, text: str) -> Belief:
@@ -255,14 +336,6 @@ def decision_of(message: AnyMessage) -> Mapping[str, Any]:
 def as_call(call: Mapping[str, Any]) -> Call:
     """Convert a tool call of LangChain."""
     return Call(str(call["name"]), dict(call["args"]))
-
-
-def calls_by_id(reply: AIMessage) -> dict[str, list[ToolCall]]:
-    """The calls of a reply; a model may give two of them the same id."""
-    calls: dict[str, list[ToolCall]] = {}
-    for call in reply.tool_calls:
-        calls.setdefault(call["id"] or "", []).append(call)
-    return calls
 
 
 def pending(messages: Sequence[AnyMessage]) -> tuple[str, list[ToolCall]]:

@@ -26,10 +26,10 @@ from rpms.rules.predicates import (
     may_hold,
     parse_predicate,
 )
-from rpms.rules.scalars import ABSENT, UNKNOWN, plain
-from rpms.rules.schema import ActionRule, OnViolation
+from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
+from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
 from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
-from rpms.rules.terms import ANSWER
+from rpms.rules.terms import ANSWER, CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -49,6 +49,8 @@ class Judgement(NamedTuple):
         reason: why, as a clause about "it".
         repair: what would make the call possible, in words; empty if nothing is known to.
         uninformed: nothing known contradicts the rule; only its evidence is missing.
+        also: the other rules that refuse the call, each with its reason.
+        fruitless: look-ups that were made and did not show what they should.
     """
 
     verdict: CallVerdict
@@ -56,12 +58,21 @@ class Judgement(NamedTuple):
     reason: str = ""
     repair: str = ""
     uninformed: bool = False
+    also: tuple[tuple[str, str], ...] = ()
+    fruitless: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of all rules that refuse the call."""
+        return (self.rule, *(rule for rule, _ in self.also))
 
     def words(self, call: Call) -> str:
-        """The answer to a refused call, on one line."""
+        """The answer to a refused call, on one line: every rule that refuses it, what helps."""
         advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
-        stop = "" if self.reason.endswith("?") else "."
-        return f"{call} was not carried out [{self.rule}]: {self.reason}{stop}{advice}"
+        reasons = [(self.rule, self.reason), *self.also]
+        stops = ("" if reason.endswith("?") else "." for _, reason in reasons)
+        texts = [f"[{rule}]: {why}{stop}" for (rule, why), stop in zip(reasons, stops, strict=True)]
+        return f"{call} was not carried out {' '.join(texts)}{advice}"
 
 
 def stricter(one: Judgement, other: Judgement) -> Judgement:
@@ -87,6 +98,7 @@ def judge(
     goal: GoalSpec | None = None,
     possible: Mapping[str, Belief] = MappingProxyType({}),
     allowed: Collection[str] = (),
+    context: Mapping[str, Any] | None = None,
 ) -> Judgement:
     """Decide about a call.
 
@@ -98,6 +110,7 @@ def judge(
         possible: beliefs that may hold instead, keyed by the words that say when. The call must be
             right in each of them as well.
         allowed: ids of rules that a person has allowed this call to violate.
+        context: the runtime context, such as who is logged in; None where it is not known.
     """
     rule = manual.by_name.get(call.tool)
     if rule is None:
@@ -107,35 +120,75 @@ def judge(
         near = offer(unknown[0], [*rule.called]) if rule.called else "it takes none"
         reason = f"the rules have no argument '{unknown[0]}' of '{call.tool}'; {near}"
         return Judgement("refuse", UNKNOWN_ARGUMENT, reason)
-    found: list[tuple[dict[str, Any], Violation, Belief]] = []
+    found: dict[str, tuple[dict[str, Any], Violation, Belief]] = {}
     for when, state in {"": belief, **possible}.items():
         for reading in readings(rule, call, state):
+            reading[CONTEXT] = UNKNOWN if context is None else context
             for violation in violations(manual, rule, reading, state, goal):
-                if violation.rule in allowed:
+                if violation.rule in allowed or violation.rule in found:
                     continue
                 if when:
                     violation = violation._replace(reason=f"{violation.reason}, {when}")
-                if violation.on_violation == "refuse":
-                    return _judgement(manual, rule, reading, violation, state, goal)
-                found.append((reading, violation, state))
+                found[violation.rule] = (reading, violation, state)
     if not found:
         return Judgement("allow")
-    reading, worst, state = min(found, key=lambda entry: entry[1].on_violation)  # ask before warn
-    return _judgement(manual, rule, reading, worst, state, goal)
-
-
-def _judgement(
-    manual: Manual,
-    rule: ActionRule,
-    bindings: Mapping[str, Any],
-    violation: Violation,
-    belief: Belief,
-    goal: GoalSpec | None,
-) -> Judgement:
-    repair = repair_call(manual, rule, bindings, violation.lacking, belief, goal)
-    return Judgement(
-        violation.on_violation, violation.rule, violation.reason, repair, violation.uninformed
+    strictness: tuple[OnViolation, ...] = ("refuse", "ask", "warn")
+    verdict = min((each.on_violation for _, each, _ in found.values()), key=strictness.index)
+    broken = [entry for entry in found.values() if entry[1].on_violation == verdict]
+    broken.sort(key=lambda entry: entry[1].uninformed)  # what no look-up mends tells most
+    if verdict != "refuse":  # a person decides about one rule after the other
+        broken = broken[:1]
+    repair = repair_call(
+        manual, rule, [(reading, each.lacking, state) for reading, each, state in broken], goal
     )
+    first = broken[0][1]
+    return Judgement(
+        verdict, first.rule, first.reason, repair.words, first.uninformed,
+        tuple((each.rule, each.reason) for _, each, _ in broken[1:]), repair.fruitless,
+    )  # fmt: skip
+
+
+def ruled_out(
+    manual: Manual, tool: str, belief: Belief, context: Mapping[str, Any]
+) -> tuple[str, str]:
+    """The rule that refuses every call of a tool now, whatever its arguments, and the reason.
+
+    Both are empty if some arguments may be right.
+    """
+    rule, bindings = manual.by_name.get(tool), {CONTEXT: context}
+    if rule is None:
+        return "", ""
+    demands: list[tuple[EnforcedRule, Sequence[Predicate], Sequence[Predicate]]] = [
+        (each, each.conditions, each.demands) for each in manual.policy.get(tool, ())
+    ]
+    if manual.knows(rule):
+        demands.append((rule, (), rule.needs))
+    for enforced, when, needs in demands:
+        if enforced.on_violation != "refuse" or any(_reads(rule, each, manual) for each in when):
+            continue
+        if not all(evaluate(each, belief, manual.facts, bindings) for each in when):
+            continue
+        for each in needs:
+            if not _reads(rule, each, manual) and not _met([each], belief, manual.facts, bindings):
+                diagnosis = check_needs(manual, enforced.id, [each], bindings, belief)
+                if diagnosis.reason:
+                    return enforced.id, diagnosis.reason
+    return "", ""
+
+
+def _reads(rule: ActionRule, condition: Predicate, manual: Manual) -> bool:
+    """Return whether the truth of a condition may depend on an argument of the call."""
+    names: set[str] = set()
+    terms = [*map(parse_term, condition.arguments)]
+    while terms:
+        for term in all_terms(terms.pop()):
+            names.add(term.head)
+            if text := manual.environment.definitions.get(term.head):
+                terms.append(parse_term(text))
+    composed = names & {*manual.environment.predicates} | {condition.name} & {
+        *manual.facts.predicates
+    }
+    return bool(composed or names & {*rule.parameters, "not"})
 
 
 def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
@@ -146,7 +199,8 @@ def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any
     must be right in that reading as well, so that ``o1 `` for ``O1`` does not bypass a rule.
     """
     values = {
-        parameter: call.arguments.get(name, ABSENT) for name, parameter in rule.called.items()
+        parameter: typed(call.arguments.get(name, ABSENT), rule.types.get(parameter, ""))
+        for name, parameter in rule.called.items()
     }
     texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
     spellings = _spellings(*map(tuple, _known_names(belief))) if texts else {}
@@ -257,6 +311,7 @@ def carry_out(manual: Manual, call: Call, belief: Belief, answer: Any = UNKNOWN)
         note_call(call, belief)
 
 
-def note_call(call: Call, belief: Belief) -> None:
+def note_call(call: Call, belief: Belief, failed: bool = False) -> None:
     """Record a call in the belief, for rules that count calls."""
-    belief["calls"] = [*belief["calls"], PastCall(tool=call.tool, arguments=dict(call.arguments))]
+    past = PastCall(tool=call.tool, arguments=dict(call.arguments))
+    belief["calls"] = [*belief["calls"], {**past, "failed": True} if failed else past]

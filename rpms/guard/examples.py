@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
@@ -14,17 +14,16 @@ from rpms.guard.decision import bind
 from rpms.rules import Manual
 from rpms.rules.check import Problem
 from rpms.rules.example_calls import Example
-from rpms.rules.predicates import OF_FIELDS, Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.registry import is_effect
 from rpms.rules.schema import ActionRule, Forbidden, PolicyRule
 from rpms.rules.semantics import apply_effects
-from rpms.rules.terms import all_terms, parse_term
+from rpms.rules.terms import CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import copy_belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
-UNTESTED = (*OF_FIELDS, "changed")
-"""Effects that make no condition true, so they cannot be checked."""
 RuleWithExamples = ActionRule | PolicyRule | Forbidden
 
 
@@ -33,12 +32,7 @@ def example_problems(tracker: ConversationTracker) -> Iterator[Problem]:
 
     An example is judged by its own rule alone, so that a new rule does not break older examples.
     """
-    manual = tracker.manual
-    enforced: list[RuleWithExamples] = [
-        *manual.actions,
-        *manual.environment.policy,
-        *manual.forbidden,
-    ]
+    enforced = _enforced(tracker.manual)
     for rule in enforced:
         others = {other.id for other in enforced} - {rule.id}
         for kind, examples in (("allowed", rule.allowed), ("refused", rule.refused)):
@@ -47,13 +41,53 @@ def example_problems(tracker: ConversationTracker) -> Iterator[Problem]:
                     yield "environment", rule.id, f"example {number} of '{kind}': {problem}"
 
 
+def _enforced(manual: Manual) -> list[RuleWithExamples]:
+    return [*manual.actions, *manual.environment.policy, *manual.forbidden]
+
+
+def unexercised(tracker: ConversationTracker) -> Iterator[Problem]:
+    """What no example shows of a rule: a call that it allows or refuses, a condition both ways."""
+    for rule in _enforced(tracker.manual):
+        needs, when = _conditions(rule)
+        if not needs and not when:
+            continue
+        for kind, examples in (("allowed", rule.allowed), ("refused", rule.refused)):
+            if not examples:
+                yield "environment", rule.id, f"no example under '{kind}'"
+        truths: dict[str, set[bool]] = {str(each): set() for each in (*needs, *when)}
+        for example in (*rule.allowed, *rule.refused):
+            if (example.tool or _tools(rule)[0]) not in _tools(rule):
+                continue
+            timed, state, _, bindings = _prepared(tracker, rule, example)
+            for each in (*needs, *when):
+                truth = evaluate(each, state["belief"], timed.manual.facts, bindings)
+                truths[str(each)].add(truth is True)
+        for text, seen in truths.items() if rule.allowed and rule.refused else ():
+            for truth in {True, False} - seen:
+                words = "true" if truth else "false"
+                yield "environment", rule.id, f"no example makes '{text}' {words}"
+
+
+def _conditions(rule: RuleWithExamples) -> tuple[list[Predicate], list[Predicate]]:
+    """What a rule needs, and when it applies."""
+    if isinstance(rule, ActionRule):
+        return rule.needs, []
+    if isinstance(rule, PolicyRule):
+        return rule.demands, rule.conditions
+    return [], [parse_predicate(text) for text in rule.when]
+
+
 def field_problems(manual: Manual) -> Iterator[Problem]:
     """Fields in conditions that resemble a field of the examples: probably misspelt."""
     environment = manual.environment
     rules = [*manual.actions, *environment.policy, *manual.forbidden]
     examples = [example for rule in rules for example in (*rule.allowed, *rule.refused)]
     fields = {*_keys([past.answer for example in examples for past in example.after])}
-    fields |= {*_keys([example.arguments for example in examples])}
+    fields |= {*_keys([[example.arguments, example.context] for example in examples])}
+    effects = [each for rule in manual.actions for each in rule.outcomes]
+    effects += [parse_predicate(text) for example in examples for text in example.facts]
+    terms = [parse_term(text) for each in effects for text in each.arguments[:1]]
+    fields |= {field for term in terms for field in term.path}
     identities = [[one] if isinstance(one, str) else one for one in environment.records]
     for field in chain(*identities):
         if near := _suggestion(field, fields):
@@ -97,22 +131,36 @@ def _run(
     calls = [call, *(Call(past.tool, past.arguments) for past in example.after)]
     if problem := next(filter(None, (_unknown(tracker.manual, each) for each in calls)), ""):
         return problem
+    tracker, state, call, bindings = _prepared(tracker, rule, example)
+    for fact in (_as_effect(parse_predicate(text)) for text in example.facts):
+        held = is_effect(fact.name) or evaluate(
+            fact, state["belief"], tracker.manual.facts, bindings
+        )
+        if not held:
+            advice = "write an effect, such as 'becomes(order.total, 50)'"
+            return f"the fact '{fact}' cannot be made true; {advice}"
+    judgement = tracker.judge(state, call, (), others)
+    if refused and judgement.verdict == "allow":
+        return f"{call} is not against this rule"
+    if not refused and judgement.verdict != "allow":
+        return f"{call} is against this rule: {judgement.reason}"
+    return ""
+
+
+def _prepared(
+    tracker: ConversationTracker, rule: RuleWithExamples, example: Example
+) -> tuple[ConversationTracker, ConversationState, Call, Mapping[str, Any]]:
+    """The tracker at the time of an example, the state before it, its call and the values."""
+    call = Call(example.tool or _tools(rule)[0], example.arguments)
     tracker = _at_time(tracker, example.now)
     conversation = _state_before(tracker, rule, example)
     belief = copy_belief(conversation["belief"])
     bindings = bind(tracker.manual.by_name[call.tool], call, belief)
     facts = [_as_effect(parse_predicate(text)) for text in example.facts]
     apply_effects(tracker.manual, facts, bindings, belief)
-    for fact in facts:
-        if fact.name not in UNTESTED and not evaluate(fact, belief, tracker.manual.facts, bindings):
-            advice = "write an effect, such as 'becomes(order.total, 50)'"
-            return f"the fact '{fact}' cannot be made true; {advice}"
-    judgement = tracker.judge({**conversation, "belief": belief}, call, (), others)
-    if refused and judgement.verdict == "allow":
-        return f"{call} is not against this rule"
-    if not refused and judgement.verdict != "allow":
-        return f"{call} is against this rule: {judgement.reason}"
-    return ""
+    state = {**conversation, "belief": belief, "context": example.context}
+    bindings = {**bindings, CONTEXT: example.context}
+    return tracker, cast(ConversationState, state), call, bindings
 
 
 def _tools(rule: RuleWithExamples) -> list[str]:
@@ -161,7 +209,8 @@ def _state_before(
     for past in example.after:
         text = past.answer if isinstance(past.answer, str) else json.dumps(past.answer, default=str)
         answer = ToolMessage(text, tool_call_id="")
-        conversation = tracker.take(conversation, Call(past.tool, past.arguments), answer)
+        call = Call(past.tool, past.arguments)
+        conversation = tracker.take_at(conversation, call, answer, past.at)
     return conversation
 
 

@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rpms.rules.comparisons import WORDS
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
-    OF_FIELDS,
     Predicate,
     choices_of,
     evaluate,
+    inner_bindings,
     parse_predicate,
     scope_of,
-    things_of,
 )
+from rpms.rules.registry import CONDITIONS, is_effect, reads_values
 from rpms.rules.scalars import UNKNOWN, Special
 from rpms.rules.schema import ActionRule
-from rpms.rules.terms import ANSWER, ITEM, PER_ITEM, Term, parse_term
-from rpms.rules.values import Scope, items_of, value_of
+from rpms.rules.terms import ANSWER, ITEM, Term, parse_term
+from rpms.rules.values import FUNCTIONS, Scope, is_function, items_of, value_of
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
 
@@ -50,12 +49,30 @@ def look_ups(
     manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
 ) -> Iterator[Call]:
     """The calls that would show what the lacking conditions read, most useful first."""
-    found: dict[str, Call] = {}
+    groups = [*look_up_choices(manual, bindings, lacking, belief)]
+    found = {str(call): call for group in groups for call in group}
+    yield from sorted(found.values(), key=has_blanks)
+
+
+def look_up_choices(
+    manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
+) -> Iterator[list[Call]]:
+    """For each field that is missing the calls that would show it."""
     for need in lacking:
         for missing in _missing(manual, need, belief, bindings, {}):
-            for call in _showing(manual, missing, belief):
-                found.setdefault(str(call), call)
-    yield from sorted(found.values(), key=has_blanks)
+            if calls := [*_showing(manual, missing, belief)]:
+                yield sorted(calls, key=has_blanks)
+
+
+def was_made(manual: Manual, call: Call, belief: Belief) -> str:
+    """How a look-up was answered since something last changed; empty if it was not made."""
+    for past in reversed(belief["calls"]):
+        rule = manual.by_name.get(past["tool"])
+        if (past["tool"], past["arguments"]) == (call.tool, dict(call.arguments)):
+            return "answered with an error" if past.get("failed") else "answered without it"
+        if rule is not None and rule.changes and not past.get("failed"):
+            return ""
+    return ""
 
 
 def has_blanks(call: Call) -> bool:
@@ -70,10 +87,10 @@ def _missing(
     facts = manual.facts
     if need.name in facts.predicates:
         yield from _missing_in_choices(manual, need, belief, bindings, kinds)
-    elif need.name in WORDS:
+    elif reads_values(need.name):
         scope = scope_of(belief, facts, bindings)
         terms = [*map(parse_term, need.arguments)]
-        if need.name == "any":
+        if CONDITIONS[need.name].quantifies:
             yield from _missing_in_items(manual, terms, scope, kinds)
         else:
             for term in terms:
@@ -84,19 +101,18 @@ def _missing_in_choices(
     manual: Manual, need: Predicate, belief: Belief, bindings: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[MissingField]:
     facts = manual.facts
-    things = things_of(need, belief, facts, bindings)
-    if isinstance(things, Special):
+    inner = inner_bindings(need, belief, facts, bindings)
+    if isinstance(inner, Special):
         term = parse_term(need.arguments[0])
         yield from _missing_in_term(manual, term, scope_of(belief, facts, bindings), kinds)
         return
     inner_kinds = {**kinds, "thing": _kind(parse_term(need.arguments[0]), kinds)} if (
         need.arguments) else kinds  # fmt: skip
-    for inner in things:
-        for choice in choices_of(need, facts):
-            truths = {part: evaluate(part, belief, facts, inner) for part in choice}
-            if False not in truths.values():  # else no answer can complete this choice
-                for part in (part for part, truth in truths.items() if truth is None):
-                    yield from _missing(manual, part, belief, inner, inner_kinds)
+    for choice in choices_of(need, facts):
+        truths = {part: evaluate(part, belief, facts, inner) for part in choice}
+        if False not in truths.values():  # else no answer can complete this choice
+            for part in (part for part, truth in truths.items() if truth is None):
+                yield from _missing(manual, part, belief, inner, inner_kinds)
 
 
 def _missing_in_items(
@@ -125,10 +141,10 @@ def _missing_in_term(
     if (text := scope.tools.definitions.get(term.head)) and term.head not in scope.bindings:
         yield from _missing_in_term(manual, parse_term(text), scope, kinds)
         return
-    if term.head == "matching" and term.is_function:
+    if term.head == "matching" and is_function(term):
         yield from _missing_in_items(manual, term.inner, scope, kinds)
         return
-    if term.head in PER_ITEM and term.is_function:
+    if is_function(term) and FUNCTIONS[term.head].per_item:
         items = items_of(term.inner[0], scope)
         yield from _missing_in_term(manual, term.inner[0], scope, kinds)
         for item in [] if isinstance(items, Special) else items:
@@ -141,7 +157,7 @@ def _missing_in_term(
     yield from before
     if before or not term.path:
         return
-    if term.head == "record" and term.is_function:
+    if term.head == "record" and is_function(term):
         names = {_kind(each, kinds): value_of(each, scope) for each in term.inner}
         yield MissingField(names, term.path[0])
     elif not term.inner:
@@ -180,7 +196,7 @@ def _showing(manual: Manual, missing: MissingField, belief: Belief) -> Iterator[
 def _sets(rule: ActionRule, missing: MissingField) -> bool:
     """Return whether the tool's answer becomes this field."""
     for outcome in rule.outcomes:
-        if outcome.name in OF_FIELDS and parse_term(outcome.arguments[1]).head == ANSWER:
+        if is_effect(outcome.name, "field") and parse_term(outcome.arguments[1]).head == ANSWER:
             field = parse_term(outcome.arguments[0])
             if missing.field in (field.path[-1], f"{field.head}.{field.path[-1]}"):
                 return True

@@ -5,14 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal, get_args
 
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_config
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
 REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which providers never see
 log = logging.getLogger(__name__)
+EXITS = Literal["continue", "error", "end"]
+
+
+class LoopError(Exception):
+    """A tool call that keeps getting the same answer, with ``exit_behavior="error"``."""
 
 
 class LoopGuard(AgentMiddleware[Any, Any, Any]):
@@ -23,15 +28,58 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
     same call has not had since then: a new call may have changed something, so may a known call
     with a new answer. So A, B, A, B is a loop; a test that fails again after each new edit is not.
     Refusals are not answers: the call stays refused until there is news. Equal calls of one reply
-    count one after the other, as if answered alike. Tools in ``exempt`` are never refused. If the
-    guard itself fails, it logs the error and lets the call through.
+    count one after the other, as if answered alike. Tools in ``exempt`` are never refused; a name
+    that the agent has no tool of is an error. If the guard itself fails, it logs the error and lets
+    the call through.
+
+    ``exit_behavior`` is what LangChain's limits call it: ``continue`` refuses the call and goes on,
+    ``end`` ends the run after the refusal, ``error`` raises ``LoopError`` instead.
     """
 
-    def __init__(self, limit: int = 3, exempt: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        limit: int = 3,
+        exempt: Collection[str] = (),
+        exit_behavior: EXITS = "continue",
+    ) -> None:
         super().__init__()
         if limit < 1:
             raise ValueError(f"LoopGuard: limit is {limit}; it must be 1 or more")
+        if exit_behavior not in get_args(EXITS):
+            choices = ", ".join(get_args(EXITS))
+            raise ValueError(
+                f"LoopGuard: exit_behavior is '{exit_behavior}'; choose from {choices}"
+            )
         self.limit, self.exempt = limit, {exempt} if isinstance(exempt, str) else {*exempt}
+        self.exit_behavior = exit_behavior
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+        """Compare ``exempt`` with the agent's tools."""
+        self._compare(request)
+        return handler(request)
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]
+                               ) -> Any:  # fmt: skip
+        """The same on an event loop."""
+        self._compare(request)
+        return await handler(request)
+
+    def _compare(self, request: ModelRequest[Any]) -> None:
+        names = {str(getattr(tool, "name", "")) for tool in request.tools}
+        if unknown := self.exempt - names - {""}:
+            raise ValueError(
+                f"LoopGuard: exempt: the agent has no tool '{min(unknown)}'; it has "
+                f"{', '.join(sorted(names))}"
+            )
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """End the run after a refusal, with ``exit_behavior="end"``."""
+        latest = takewhile(lambda m: isinstance(m, ToolMessage), reversed(state["messages"]))
+        refused = [m for m in latest if REFUSAL in m.response_metadata]
+        if self.exit_behavior != "end" or not refused:
+            return None
+        return {"jump_to": "end", "messages": [AIMessage(f"Ended: {refused[0].text}")]}
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
         """Run the tool, or refuse a looping call."""
@@ -47,9 +95,13 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
             answered, requested = count_repeats(request.state["messages"], call["id"])
             if call["name"] in self.exempt or answered + requested < self.limit:
                 return None
+            if self.exit_behavior == "error":
+                raise LoopError(_explain(call, answered, requested))
             refusal: Any = {"name": call["name"], "tool_call_id": call["id"], "status": "error"}
             refusal["response_metadata"] = {REFUSAL: True}
             return ToolMessage(_explain(call, answered, requested), **refusal)
+        except LoopError:
+            raise
         except Exception:
             log.exception("LoopGuard failed and lets the call of %s through", call["name"])
             return None

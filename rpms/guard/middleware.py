@@ -1,50 +1,65 @@
 """``RulesGuard``: checks an agent's tool calls against a manual.
 
-As middleware of LangChain's ``create_agent`` it judges every tool call before it runs. It keeps the
-state of the conversation in the agent's state, so it survives a resume; only the guard writes it.
-``protect`` puts the same guard into the tools themselves.
+As middleware of LangChain's ``create_agent`` it puts a gate into each tool that is about to run;
+``protect`` puts the gate into the tools themselves, for any graph. Both read top to bottom here:
+
+1. the state of the conversation is ``read(messages, ran)``: what the user wrote, and how the calls
+   ended that this guard let through (``ConversationTracker``). Answers that merely stand in the
+   messages are no evidence;
+2. ``Gate.enter`` judges the call that is about to run, after those before it in the reply and
+   beside those that are running, and reserves it: one critical section for each thread;
+3. the tool runs, outside of it;
+4. ``Gate.leave`` records how the call ended: in the thread, and in a private channel of the agent's
+   state that no input can write, so that a resume in another process knows it too.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Annotated, Any, NamedTuple, NotRequired, cast
+from uuid import uuid4
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
 from langchain.agents.middleware.types import PrivateStateAttr
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
+from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
-from langgraph.types import interrupt
+from langgraph.types import Command
+from pydantic import ValidationError
 
 from rpms.guard.answers import GuardedWorld
 from rpms.guard.conversation import (
     DECISION,
     ConversationState,
     ConversationTracker,
+    Ran,
     as_call,
     before,
-    decision_of,
     pending,
 )
-from rpms.guard.decision import Judgement, stricter
-from rpms.guard.protected import (
-    CallDecision,
+from rpms.guard.decision import GUARD_FAILED, Judgement, ruled_out, stricter
+from rpms.guard.guarded_tool import (
+    ENCLOSING,
+    WATCH,
     GuardedTool,
     Passage,
-    SessionGate,
-    doubled,
-    failure,
+    PastTheGuard,
+    Watch,
     messages_in,
 )
+from rpms.guard.people import ask
 from rpms.guard.tools import ArgumentIntake, Unknown, compare_tools, is_allowed, name_of
 from rpms.rules import Manual
 from rpms.rules.schema import EnforcedRule
@@ -52,14 +67,25 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 
 LOG = logging.getLogger("rpms.guard")
-MOST_REPLIES = 1024
+MOST_THREADS = 1024
+"""So many conversations are remembered in the process; of older ones the state is enough."""
+SEEN = "guard_seen"
+"""The private channel of the agent's state, for calls that no model has seen the answers of."""
+NAMESPACE = "rpms_guard"
+"""Protected tools keep how their calls ended under it in LangGraph's store, if there is one."""
 Handler = Callable[..., Any]
 
 
+def _appended(old: list[Ran] | None, new: list[Ran] | None) -> list[Ran]:
+    """Parallel calls add to the channel; None empties it."""
+    return [] if new is None else [*(old or ()), *new]
+
+
 class GuardState(AgentState[Any]):
-    """An agent's state, extended by the guard's state of the conversation."""
+    """An agent's state, with the guard's: both fields are private, so no input can write them."""
 
     guard: NotRequired[Annotated[ConversationState, PrivateStateAttr]]
+    guard_seen: NotRequired[Annotated[list[Ran], PrivateStateAttr, _appended]]
 
 
 class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
@@ -69,8 +95,9 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
     and a repair. A rule with ``on_violation: ask`` interrupts the graph for a person to decide; one
     with ``warn`` lets the call pass and logs it.
 
-    Put it last in the list of middleware, so that it judges what really runs. If a middleware
-    behind it changes a call, the changed call is judged as well.
+    Its place in the list of middleware does not matter to what is judged: the call that reaches
+    the tool. Build it once in a process and give it to every agent: the runs of one thread know of
+    each other through it.
 
     Args:
         world: a ``ToolWorld``, or the name of one.
@@ -79,6 +106,12 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             a list of names. Any other tool that the manual does not have is an error.
         partial: the agent has only some of the manual's tools.
         retries: how often a call that violates a ``warn`` rule is refused before it may pass.
+        observe: refuse and ask nothing; log each call that would not have run, and note it in the
+            answer, so that ``rpms audit`` can count them.
+        hide: do not offer tools to the model that no argument could make allowed now.
+        trust_history: answers in the messages count as evidence although this guard did not see
+            the calls run. Only for a server that rebuilds its own history: whoever can write the
+            messages then controls the guard.
     """
 
     state_schema = GuardState
@@ -91,29 +124,34 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         unknown: Unknown = "refuse",
         partial: bool = False,
         retries: int = 0,
+        observe: bool = False,
+        hide: bool = False,
+        trust_history: bool = False,
     ) -> None:
         super().__init__()
         # The registry of worlds lies above the guard in the import order; only a name needs it.
         environment: GuardedWorld = (
             import_module("rpms.envs").get_environment(world) if isinstance(world, str) else world
         )
-        self.tracker = ConversationTracker.open(environment, rules)
+        self.tracker = ConversationTracker.open(environment, rules)._replace(trust=trust_history)
         if isinstance(unknown, str) and unknown not in ("refuse", "allow"):
             raise RpmsError(f"unknown={unknown!r}: give 'refuse', 'allow', or a list of tools")
         self.unknown, self.partial, self.retries = unknown, partial, retries
+        self.observe, self.hide = observe, hide
         self._asking = {
             rule.id for rule in _enforced(self.tracker.manual) if rule.on_violation == "ask"
         }
         self._compared: set[frozenset[str]] = set()
-        self.runs: OrderedDict[str, list[CallRun]] = OrderedDict()
+        self._fruitless: set[str] = set()
+        self._threads: OrderedDict[str, Thread] = OrderedDict()
         self._intakes: dict[str, ArgumentIntake] = {}
-        self.lock = Lock()
+        self._lock = Lock()
 
     def protect(self, tools: Sequence[BaseTool | Callable[..., Any]]) -> list[BaseTool]:
         """Wrap tools with the guard, for any graph, ``ToolNode`` or plain call."""
         langchain_tools = [each if isinstance(each, BaseTool) else as_tool(each) for each in tools]
         self.compare(langchain_tools)
-        gate = SessionGate(self.tracker, self.decide, langchain_tools)
+        gate = ToolsGate(self, langchain_tools)
         rules = self.tracker.manual.by_name
         return [GuardedTool.around(t, gate) if t.name in rules else t for t in langchain_tools]
 
@@ -128,25 +166,46 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
         return next((each.source for each in _enforced(self.tracker.manual) if each.id == rule), "")
 
     def before_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Read new tool answers into the guard's state."""
-        conversation, messages = self.read(state), state["messages"]
-        reply = conversation.get("reply") or pending(messages)[0]
-        return {"guard": self.tracker.settle(conversation, self._unnoted(messages, reply))}
+        """Read how the calls ended into the guard's state."""
+        guard = state.get("guard") or self.tracker.begin()
+        thread = self.thread(_thread_id(runtime) or guard["id"])
+        with thread.lock:
+            ran = [*thread.ended(), *(state.get("guard_seen") or ())]
+            guard = self.tracker.read(guard, state["messages"], ran, thread.replies)
+            thread.forget_answers(guard["reply"])  # they are in the state now
+        return {"guard": self.tracker.settle(guard, thread.replies), SEEN: None}
 
     def after_model(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Note the calls of the reply: their answers might be removed before they are read."""
-        reply, calls = pending(state["messages"])
-        return {"guard": {**self.read(state), "open": calls, "reply": reply}}
+        guard = state.get("guard") or self.tracker.begin()
+        thread = self.thread(_thread_id(runtime) or guard["id"])
+        thread.replies.add(pending(state["messages"])[0])
+        ran = [*thread.ended(), *(state.get("guard_seen") or ())]
+        return {"guard": self.tracker.read(guard, state["messages"], ran, thread.replies)}
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """Compare the agent's tools with the manual when they are first seen."""
-        self._compare_once(request)
-        return handler(request)
+        return handler(self._offered(request))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Any:
         """The same on an event loop."""
+        return await handler(self._offered(request))
+
+    def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """The request with the tools that the model may see; they are compared at first sight."""
         self._compare_once(request)
-        return await handler(request)
+        if not self.hide or self.observe:
+            return request
+        guard = cast(GuardState, request.state).get("guard") or self.tracker.begin()
+        context, shown = _context(request.runtime), list[Any]()
+        for tool in request.tools:
+            name = name_of(tool)
+            rule, why = ruled_out(self.tracker.manual, name, guard["belief"], context)
+            if rule:
+                LOG.info("%s is not offered to the model [%s]: %s", name, rule, why)
+            else:
+                shown.append(tool)
+        return request.override(tools=shown)
 
     def _compare_once(self, request: ModelRequest[Any]) -> None:
         names = frozenset(map(name_of, request.tools))
@@ -155,34 +214,48 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             self._compared.add(names)
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
-        """ReplyCalls the tool, or answer instead of it with a refusal."""
-        gate = self._admit(request)
+        """Put the gate into the tool; tools that run past it meanwhile are stopped."""
+        gate = CallGate(self, request)
         if gate.refusal is not None:
             return gate.refusal
-        return gate.note(handler(gate.request))
+        watch = WATCH.set(self._watch)
+        try:
+            return gate.close(handler(gate.request))
+        except PastTheGuard as error:
+            return gate.stop(error)
+        finally:
+            WATCH.reset(watch)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Handler) -> Any:
         """The same on an event loop."""
-        gate = self._admit(request)
+        gate = CallGate(self, request)
         if gate.refusal is not None:
             return gate.refusal
-        return gate.note(await handler(gate.request))
-
-    def read(self, state: Any) -> ConversationState:
-        """The state of the conversation, including answers that no model has seen yet."""
-        return self.tracker.read(state.get("guard") or self.tracker.begin(), state["messages"])
-
-    def _admit(self, request: ToolCallRequest) -> JudgedGate:
-        """Judge a call; if the guard itself fails, it refuses."""
-        gate = JudgedGate(self, request)
+        watch = WATCH.set(self._watch)
         try:
-            gate.judge()
-        except GraphBubbleUp:  # interrupts for a person
-            raise
-        except Exception as error:
-            LOG.exception("the guard failed")
-            gate.refuse(failure(gate.call, error))
-        return gate
+            return gate.close(await handler(gate.request))
+        except PastTheGuard as error:
+            return gate.stop(error)
+        finally:
+            WATCH.reset(watch)
+
+    @property
+    def _watch(self) -> Watch:
+        rules = self.tracker.manual.by_name
+        return Watch(lambda name: name not in rules and is_allowed(name, self.unknown))
+
+    def thread(self, name: str) -> Thread:
+        """What this process knows of a thread; inside a guarded tool, of the thread around it."""
+        if (enclosing := ENCLOSING.get()) is not None:
+            return cast(Thread, enclosing)
+        with self._lock:
+            if name not in self._threads:
+                self._threads[name] = Thread(self.tracker.begin())
+                if len(self._threads) > MOST_THREADS:
+                    idle = (k for k, each in self._threads.items() if not each.running())
+                    self._threads.pop(next(idle, ""), None)
+            self._threads.move_to_end(name)
+            return self._threads[name]
 
     def decide(
         self,
@@ -206,10 +279,18 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             if judgement.verdict != "refuse" and repr(forms[0]) != repr(forms[1]):
                 converted = self.tracker.judge(conversation, forms[1], running, allowed)
                 judgement = stricter(judgement, converted)
+            if self.observe and judgement.verdict != "allow":
+                LOG.warning("%s", judgement.words(call).replace(" was not ", " would not be ", 1))
+                observed = judgement._replace(verdict="warn")
+                return CallDecision(call, forms[1], observed, taken.valid, judgement.verdict)
             if judgement.verdict == "warn" and warned(judgement.rule) < self.retries:
                 judgement = judgement._replace(verdict="refuse")
             if judgement.verdict == "warn":
                 LOG.warning("%s is against %s: %s", call, judgement.rule, judgement.reason)
+            for fruitless in judgement.fruitless:
+                if fruitless not in self._fruitless:
+                    self._fruitless.add(fruitless)
+                    LOG.warning("%s was made and did not show what a rule needs", fruitless)
             if judgement.verdict != "ask":
                 return CallDecision(call, forms[1], judgement, taken.valid)
             answer = ask(call, judgement)
@@ -227,224 +308,408 @@ class RulesGuard(AgentMiddleware[GuardState, Any, Any]):
             intake = self._intakes[name] = ArgumentIntake(tool)
         return intake
 
-    def running_in(self, reply: str, call_id: str) -> list[Call]:
-        """The admitted calls of a reply, except a call of this id that has not finished.
 
-        A call that finished, if only by an exception, counts when it is repeated.
-        """
-        return [run.call for run in self.runs.get(reply, ()) if run.id != call_id or run.over]
+class Thread:
+    """The calls of one conversation that this process has let through, and how they ended."""
 
-    def record_run(self, reply: str, call_id: str, call: Call) -> CallRun:
-        """Record that an admitted call runs."""
-        run = CallRun(call_id, call)
-        self.runs[reply] = [*self.runs.get(reply, ()), run]
-        if len(self.runs) > MOST_REPLIES:
-            self.runs.popitem(last=False)
+    def __init__(self, conversation: ConversationState) -> None:
+        self.lock = RLock()
+        self.runs: dict[str, Ran] = {}
+        # The runs of each call of a reply: a middleware may repeat one, and keep either answer.
+        self.by_call: dict[tuple[str, str], list[Ran]] = {}
+        self.replies: set[str] = set()  # those that came from the model in this process
+        self.refused = Counter[str]()
+        # Of protected tools, whose graph keeps no state for them:
+        self.conversation = conversation
+        self.task, self.answers = "", dict[str, tuple[Call, Any]]()
+        self.round = Round(None)
+
+    def ended(self) -> list[Ran]:
+        return [each for each in self.runs.values() if each["status"] != "running"]
+
+    def running(self) -> list[Ran]:
+        return [each for each in self.runs.values() if each["status"] == "running"]
+
+    def reserve(self, passage: Passage, reply: str, at: str) -> Ran:
+        """Record that an admitted call runs, by the manual's time or the clock."""
+        judged = passage.decision.judged
+        run = Ran(
+            id=uuid4().hex, reply=reply, call_id=passage.call_id, tool=judged.tool,
+            arguments=dict(judged.arguments), status="running", answer=None,
+            at=at or datetime.now(UTC).isoformat(),
+        )  # fmt: skip
+        self.runs[run["id"]] = run
+        self.by_call.setdefault((reply, run["call_id"]), []).append(run)
         return run
 
-    def cancel_run(self, reply: str, run: CallRun | None) -> None:
-        """Remove a call that was not carried out after all."""
-        self.runs[reply] = [each for each in self.runs.get(reply, ()) if each is not run]
+    def end(self, passage: Passage, answer: Any, error: BaseException | None) -> bool:
+        """Record how a call ended; return whether it may have been carried out."""
+        run, decision = passage.run, passage.decision
+        if isinstance(error, GraphBubbleUp) or decision.not_taken(error):
+            del self.runs[run["id"]]  # it gives its reservation back
+            self.by_call[run["reply"], run["call_id"]].remove(run)
+            return False
+        messages = [m for m in messages_in(answer) if m.tool_call_id == passage.call_id]
+        message = messages[0] if messages else _as_message(answer, error)
+        run["answer"], run["status"] = message.text, message.status
+        return True
 
-    def runs_besides(self, reply: str, run: CallRun | None, call_id: str) -> list[Call]:
-        """Further calls carried out under the same id: a middleware may have repeated the call."""
-        runs = self.runs.get(reply, ())
-        return [r.call for r in runs if r.id == call_id and r.over and r is not run]
-
-    def note_repeat(self, reply: str, run: CallRun) -> None:
-        """Note a repeated call in the answer of its first run.
-
-        A middleware may keep that answer, and another process may continue from it.
-        """
-        for other in self.runs.get(reply, ()):
-            if other.id == run.id and other is not run and other.answer is not None:
-                decision = other.answer.response_metadata[DECISION]
-                decision["besides"] = [*decision.get("besides", ()), run.call._asdict()]
-
-    def _unnoted(self, messages: Sequence[AnyMessage], reply: str) -> list[tuple[str, Call]]:
-        """Calls of a reply that were carried out and that no answer mentions, with their ids.
-
-        A middleware may have repeated a call and kept one answer, or written an answer itself. If
-        the reply was removed from the messages, so was everything before it.
-        """
-        noted: list[tuple[str, Call | None]] = []
-        positions = [index for index, message in enumerate(messages) if message.id == reply]
-        for message in messages[positions[-1] :] if positions else messages:
-            if isinstance(message, ToolMessage):
-                decision, call_id = decision_of(message), message.tool_call_id
-                calls = [decision["call"]] if decision.get("ran") else []
-                noted += [
-                    (call_id, Call(**each)) for each in (*calls, *decision.get("besides", ()))
-                ]
-                noted += [] if decision else [(call_id, None)]
-        unnoted = []
-        for run in self.runs.get(reply, ()):
-            if run.over and not run.noted:
-                run.noted = True
-                matches = [each for each in noted if each in ((run.id, run.call), (run.id, None))]
-                if matches:
-                    noted.remove(matches[0])
-                else:
-                    unnoted.append((run.id, run.call))
-        return unnoted
+    def forget_answers(self, reply: str | None = None) -> None:
+        """Keep of the calls of a reply, by default of all, that they ran."""
+        for each in self.ended():
+            if reply in (None, each["reply"]):
+                self.runs[each["id"]] = {**each, "answer": None}
+                self.by_call.pop((each["reply"], each["call_id"]), None)
 
 
-class CallRun:
-    """A call that was admitted; it is over once the tool has ended, if only by an exception."""
+class Gate:
+    """The gate in front of tools: judges each call that is about to run."""
 
-    def __init__(self, call_id: str, call: Call) -> None:
-        self.id, self.call, self.over, self.noted = call_id, call, False, False
-        self.answer: ToolMessage | None = None
-
-
-class JudgedGate:
-    """The gate in front of a tool for one call of an agent: the judged call may pass once."""
-
-    def __init__(self, guard: RulesGuard, request: ToolCallRequest) -> None:
-        self.guard, self.request = guard, request
-        self.call = as_call(request.tool_call)
-        self.call_id = str(request.tool_call["id"])
-        self.refusal: ToolMessage | None = None
-        self.conversation, self.reply = guard.tracker.begin(), ""
-        self.decision = CallDecision(self.call, self.call, Judgement("allow"))
-        self.run: CallRun | None = None
-        self.entered = self.passed = self.rejected = False
-
-    def judge(self) -> None:
-        """Decide about the call after those before it in the reply."""
-        guard, messages = self.guard, self.request.state["messages"]
-        self.conversation = guard.read(self.request.state)
-        self.reply, calls = pending(messages)
-        if why := doubled(calls, self.call_id):
-            return self.refuse(failure(self.call, why))
-        with guard.lock:
-            started = {run.id for run in guard.runs.get(self.reply, ())}
-            earlier = [
-                as_call(call)
-                for call in before(calls, self.request.tool_call["id"])
-                if str(call["id"]) not in started
-            ]
-            running = guard.running_in(self.reply, self.call_id)
-            running += guard.tracker.passing(self.conversation, earlier)
-            self.decision = guard.decide(
-                self.conversation, self.call, running, self.request.tool, self._warned
-            )
-            if self.decision.refused:
-                return self.refuse(self.decision)
-            self.run = guard.record_run(self.reply, self.call_id, self.decision.judged)
-        changed = {**self.request.tool_call, "args": dict(self.decision.call.arguments)}
-        request = self.request.override(tool_call=cast(Any, changed))
-        if isinstance(request.tool, BaseTool):
-            request = request.override(tool=GuardedTool.around(request.tool, self))
-        self.request = request
-
-    def _warned(self, rule: str) -> int:
-        """How often a rule has refused a call in this conversation."""
-        decisions = [decision_of(message) for message in self.request.state["messages"]]
-        return sum(each.get("rule") == rule and each.get("ran") is False for each in decisions)
-
-    def refuse(self, decision: CallDecision) -> None:
-        self.decision = decision
-        self.refusal = decision.refusal(self.call_id, self.call, self._besides())
+    def __init__(self, guard: RulesGuard) -> None:
+        self.guard, self.tracker = guard, guard.tracker
 
     def enter(self, passage: Passage) -> Any:
-        """Let the judged call pass; judge it again if a middleware has changed or repeated it."""
-        self.entered = True
-        judged = self.decision.call.arguments
-        if repr(passage.call.arguments) == repr(judged) and not self.passed:
-            self.passed = True
+        """Admit a call that is right with and without the effects of the running calls."""
+        passage.thread = thread = self.thread_of(passage)
+        with thread.lock:
+            try:
+                if (earlier_answer := self.known_answer(thread, passage)) is not None:
+                    return earlier_answer
+                reply, calls = pending(passage.messages)
+                decision = passage.decision = self.judge(thread, passage, reply, calls)
+            except GraphBubbleUp:  # interrupts for a person
+                raise
+            except Exception as error:
+                LOG.exception("the guard failed")
+                decision = failure(passage.call, error)
+            if decision.refused:
+                thread.refused[decision.judgement.rule] += 1
+                return decision.refusal(passage.call_id, passage.proposal)
+            passage.call, passage.run = (
+                decision.call,
+                thread.reserve(passage, reply, self.tracker.manual.environment.now),
+            )
             return None
-        LOG.warning("a middleware behind the guard changed or repeated %s", self.decision.call)
-        guard = self.guard
-        try:
-            with guard.lock:
-                running = guard.running_in(self.reply, self.call_id)
-                decision = guard.decide(self.conversation, passage.call, running, passage.tool)
-                if not decision.refused:
-                    self.decision, self.passed = decision, True
-                    passage.call = decision.call
-                    if self.run is not None and not self.run.over:
-                        guard.cancel_run(self.reply, self.run)
-                    self.run = guard.record_run(self.reply, self.call_id, decision.judged)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            LOG.exception("the guard failed")
-            decision = failure(passage.call, error)
-        if not decision.refused:
-            return None
-        self.rejected = not self.passed
-        return decision.refusal(self.call_id, self.call, self._besides())
-
-    def _besides(self) -> list[Call]:
-        return self.guard.runs_besides(self.reply, self.run, self.call_id)
 
     def leave(self, passage: Passage, answer: Any, error: BaseException | None) -> None:
-        """Record whether the tool rejected the call or may have carried it out."""
-        if isinstance(error, GraphBubbleUp) or self.decision.not_taken(error):
-            self.guard.cancel_run(self.reply, self.run)
-            self.rejected, self.passed = True, False
-        elif self.run is not None:
-            self.run.over = True
-            self.guard.note_repeat(self.reply, self.run)
+        """Record how a call ended, and note the decision in its answer."""
+        with passage.thread.lock:
+            ran = passage.thread.end(passage, answer, error)
+            for message in messages_in(answer):
+                if message.tool_call_id == passage.call_id:
+                    passage.decision.note(message, passage.proposal, ran)
+            self.after(passage, answer, error, ran)
 
-    def note(self, answer: Any) -> Any:
-        """Write the decision about a call into its answer."""
-        if not self.entered and isinstance(self.request.tool, GuardedTool):
-            LOG.warning("a middleware behind the guard answered %s itself", self.decision.call)
-        for message in messages_in(answer):
-            if message.tool_call_id == self.call_id:
-                self.decision.note(message, self.call, not self.rejected, self._besides())
-                if self.run is not None:
-                    self.run.answer = message
-        return answer
+    def judge(
+        self, thread: Thread, passage: Passage, reply: str, calls: Sequence[ToolCall]
+    ) -> CallDecision:
+        if [str(call["id"]) for call in calls].count(passage.call_id) > 1:
+            return failure(passage.call, f"two calls of this reply have the id '{passage.call_id}'")
+        conversation = self.conversation(thread, passage)
+        running = [Call(each["tool"], each["arguments"]) for each in thread.running()]
+        earlier = self.beside(thread, passage, reply, calls, conversation)
+        tool, refused = passage.tool, thread.refused.__getitem__
+        return self.guard.decide(conversation, passage.call, [*running, *earlier], tool, refused)
+
+    def beside(
+        self,
+        thread: Thread,
+        passage: Passage,
+        reply: str,
+        calls: Sequence[ToolCall],
+        conversation: ConversationState,
+    ) -> list[Call]:
+        """The calls of the reply that come before this one and have not begun yet."""
+        begun = {each["call_id"] for each in thread.runs.values() if each["reply"] == reply}
+        waiting = [as_call(c) for c in before(calls, passage.call_id) if str(c["id"]) not in begun]
+        return self.tracker.passing(conversation, waiting)
+
+    def thread_of(self, passage: Passage | None) -> Thread:
+        raise NotImplementedError
+
+    def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
+        raise NotImplementedError
+
+    def known_answer(self, thread: Thread, passage: Passage) -> Any:
+        """The answer of a call that ran before its node was interrupted."""
+
+    def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:
+        """What else to do once a call has ended."""
+
+
+class CallGate(Gate):
+    """The gate that the middleware puts into the tool of one call of an agent."""
+
+    def __init__(self, guard: RulesGuard, request: ToolCallRequest) -> None:
+        super().__init__(guard)
+        self.request, self.state = request, request.state
+        self.call, self.call_id = as_call(request.tool_call), str(request.tool_call["id"])
+        self.entered = False
+        self.refusal: ToolMessage | None = None
+        if isinstance(request.tool, BaseTool):
+            self.request = request.override(tool=GuardedTool.around(request.tool, self))
+        else:  # the model made its name up: no tool will run
+            decision = guard.decide(guard.tracker.begin(), self.call, ())
+            if decision.refused:
+                self.refusal = decision.refusal(self.call_id, self.call)
+
+    def enter(self, passage: Passage) -> Any:
+        passage.state, passage.call_id = self.state, self.call_id
+        passage.runtime = passage.runtime or self.request.runtime
+        if self.entered or repr(passage.call.arguments) != repr(self.call.arguments):
+            LOG.warning("a middleware behind the guard changed or repeated %s", self.call)
+        self.entered, passage.proposal = True, self.call
+        return super().enter(passage)
+
+    def thread_of(self, passage: Passage | None) -> Thread:
+        guard = self.state.get("guard") or {"id": pending(self.state["messages"])[0]}
+        return self.guard.thread(_thread_id(self.request.runtime) or guard["id"])
+
+    def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
+        guard = self.state.get("guard") or self.tracker.begin()
+        ran = [*thread.ended(), *(self.state.get(SEEN) or ())]
+        read = self.tracker.read(guard, self.state["messages"], ran, thread.replies)
+        return {**read, "context": _context(passage.runtime)}
+
+    def close(self, answer: Any) -> Any:
+        """The answer, with how the call ended for the private channel.
+
+        Also with how it ended before: a middleware may repeat a call, and keep either answer.
+        """
+        if not self.entered:
+            LOG.warning("a middleware behind the guard answered %s itself", self.call)
+        reply, _ = pending(self.state["messages"])
+        runs = self.thread_of(None).by_call.get((reply, self.call_id))
+        if not runs:
+            return answer
+        update: dict[str, Any] = {SEEN: runs}
+        if isinstance(answer, Command):
+            updates = answer.update
+            if isinstance(updates, Mapping):
+                update = {**updates, **update}
+            elif updates is not None:
+                return _replaced(answer, [*cast(Any, updates), *update.items()])
+            return _replaced(answer, update)
+        if isinstance(answer, list):
+            return [*answer, Command(update=update)]
+        return Command(update={"messages": [answer], **update})
+
+    def stop(self, error: PastTheGuard) -> Any:
+        """The refusal of a call whose tool was swapped, or run past the gate."""
+        self.entered = True
+        reason = f"a middleware behind the guard ran '{error}' past it"
+        LOG.warning("%s: %s", self.call, reason)
+        judgement = Judgement("refuse", GUARD_FAILED, reason)
+        decision = CallDecision(self.call, self.call, judgement)
+        return self.close(decision.refusal(self.call_id, self.call))
+
+
+def _context(runtime: Any) -> dict[str, Any]:
+    """The runtime context of a run: who is logged in, and what else the caller says."""
+    context = getattr(runtime, "context", None)
+    if isinstance(context, Mapping):
+        return dict(context)
+    return dict(getattr(context, "__dict__", {}))
+
+
+def _replaced(command: Command[Any], update: Any) -> Command[Any]:
+    return Command(graph=command.graph, update=update, resume=command.resume, goto=command.goto)
+
+
+def _thread_id(runtime: Any) -> str:
+    """The thread of a run; empty without a checkpointer."""
+    config = getattr(runtime, "config", None)
+    if config is None:
+        with suppress(RuntimeError):  # outside of a graph
+            config = get_config()
+    thread_id = ((config or {}).get("configurable") or {}).get("thread_id")
+    return str(
+        thread_id or getattr(getattr(runtime, "execution_info", None), "thread_id", "") or ""
+    )
+
+
+class RoundEntry(NamedTuple):
+    """A call as the model wrote it, and the decision about it."""
+
+    proposal: Call
+    decision: CallDecision
+
+
+class Round:
+    """The calls of a reply in one run of a node, decided in order before any of them runs.
+
+    So a person is asked before anything happens: after the interrupt the node runs again from its
+    start, perhaps in another process, and no call must have been carried out by then. It also
+    assigns the answers of several people to the right calls.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+        self.decisions: dict[str, RoundEntry] = {}
+        self.interrupt: GraphBubbleUp | None = None
+
+
+class ToolsGate(Gate):
+    """The gate of protected tools, by the thread that their calls belong to.
+
+    Calls belong to the conversation of their thread id; without one, to that of the graph's first
+    message. Without a graph, all calls of the tools that were protected together form one
+    conversation.
+    """
+
+    def __init__(self, guard: RulesGuard, tools: Sequence[BaseTool]) -> None:
+        super().__init__(guard)
+        self.tools, self.name = {tool.name: tool for tool in tools}, uuid4().hex
+
+    def thread_of(self, passage: Passage | None) -> Thread:
+        assert passage is not None
+        messages = passage.messages
+        name = passage.thread_id or f"{self.name}:{messages[0].id if messages else ''}"
+        thread = self.guard.thread(name)
+        store = getattr(passage.runtime, "store", None)
+        if store is not None and passage.thread_id and not thread.runs:
+            for item in store.search((NAMESPACE, passage.thread_id), limit=10_000):
+                thread.runs.setdefault(item.key, cast(Ran, dict(item.value)))
+        return thread
+
+    def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
+        read = self.tracker.read(
+            thread.conversation, passage.messages, thread.ended(), thread.replies
+        )
+        if not thread.running():  # else a call that runs may yet turn out to be the earlier one
+            thread.conversation = read
+        return {**read, "context": _context(passage.runtime)}
+
+    def known_answer(self, thread: Thread, passage: Passage) -> Any:
+        if passage.task and passage.task == thread.task:
+            proposal, answer = thread.answers.get(passage.call_id, (None, None))
+            if proposal == passage.call:
+                return answer
+        return None
+
+    def judge(
+        self, thread: Thread, passage: Passage, reply: str, calls: Sequence[ToolCall]
+    ) -> CallDecision:
+        if passage.messages:
+            thread.replies.add(reply)
+        if passage.is_sent or not passage.messages:  # its siblings are judged in their own tasks
+            return super().judge(thread, passage, reply, calls)
+        if passage.node_run is None or passage.node_run is not thread.round.run:
+            thread.round = Round(passage.node_run)
+            self._decide_all(thread, passage, reply, calls)
+        if thread.round.interrupt is not None:
+            raise thread.round.interrupt
+        entry = thread.round.decisions.pop(passage.call_id, None)
+        if entry is not None and entry.proposal == passage.call:
+            return entry.decision
+        return super().judge(thread, passage, reply, calls)
+
+    def _decide_all(
+        self, thread: Thread, passage: Passage, reply: str, calls: Sequence[ToolCall]
+    ) -> None:
+        conversation = self.conversation(thread, passage)
+        earlier_answer = {each["call_id"] for each in thread.ended() if each["reply"] == reply}
+        running = [Call(each["tool"], each["arguments"]) for each in thread.running()]
+        for call in calls:
+            proposal, tool = as_call(call), self.tools.get(call["name"])
+            if tool is None or str(call["id"]) in earlier_answer:
+                continue
+            try:
+                refused = thread.refused.__getitem__
+                decision = self.guard.decide(conversation, proposal, running, tool, refused)
+            except GraphBubbleUp as interrupt:
+                thread.round.interrupt = interrupt
+                raise
+            if [str(each["id"]) for each in calls].count(str(call["id"])) == 1:
+                thread.round.decisions[str(call["id"])] = RoundEntry(proposal, decision)
+            if not decision.refused:
+                running.append(decision.judged)
+
+    def beside(
+        self,
+        thread: Thread,
+        passage: Passage,
+        reply: str,
+        calls: Sequence[ToolCall],
+        conversation: ConversationState,
+    ) -> list[Call]:
+        if passage.is_sent or not passage.messages:
+            return super().beside(thread, passage, reply, calls, conversation)
+        entries = [entry.decision for entry in thread.round.decisions.values()]
+        return [decision.judged for decision in entries if not decision.refused]
+
+    def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:
+        thread = passage.thread
+        if error is None:
+            if passage.task != thread.task:
+                thread.task, thread.answers = passage.task, {}
+            thread.answers[passage.call_id] = (passage.proposal, answer)
+        store = getattr(passage.runtime, "store", None)
+        if ran and store is not None and passage.thread_id:
+            store.put((NAMESPACE, passage.thread_id), passage.run["id"], dict(passage.run))
+        if not thread.running():
+            thread.conversation = self.tracker.read(thread.conversation, (), thread.ended())
+            if ENCLOSING.get() is None:  # else the agent around it may not have read them
+                thread.forget_answers()
+
+
+class CallDecision(NamedTuple):
+    """The decision about a call.
+
+    Attributes:
+        call: the call to carry out; a person may have changed it.
+        judged: the call with the tool's types and defaults.
+        judgement: the rule and the reason.
+        valid: false if the tool will reject the arguments.
+        observed: the verdict that a guard would have given which does more than observe.
+    """
+
+    call: Call
+    judged: Call
+    judgement: Judgement
+    valid: bool = True
+    observed: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """True if the guard answers instead of the tool."""
+        return self.judgement.verdict not in ("allow", "warn")
+
+    def refusal(self, call_id: str, proposal: Call) -> ToolMessage:
+        """The answer instead of the tool's."""
+        answer = ToolMessage(
+            self.judgement.words(self.call),
+            tool_call_id=call_id, name=self.call.tool, status="error",
+        )  # fmt: skip
+        return self.note(answer, proposal, False)
+
+    def note(self, message: ToolMessage, proposal: Call, ran: bool) -> ToolMessage:
+        """Write the decision into an answer, for people and logs: the guard never reads it."""
+        message.response_metadata[DECISION] = {
+            **self.judgement._asdict(), "ran": ran, "proposal": str(proposal),
+            "call": self.judged._asdict(),
+            **({"observed": self.observed} if self.observed else {}),
+        }  # fmt: skip
+        return message
+
+    def not_taken(self, error: BaseException | None) -> bool:
+        """True if the tool rejected the arguments before it did anything."""
+        return isinstance(error, ValidationError) and not self.valid
+
+
+def failure(call: Call, error: BaseException | str) -> CallDecision:
+    """The refusal when the guard itself could not decide."""
+    what = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    reason = f"the guard itself failed ({what})"
+    return CallDecision(call, call, Judgement("refuse", GUARD_FAILED, reason))
+
+
+def _as_message(answer: Any, error: BaseException | None) -> ToolMessage:
+    if error is not None:
+        return ToolMessage(f"Error: {error}", tool_call_id="", status="error")
+    text = answer if isinstance(answer, str) else json.dumps(answer, default=str)
+    return ToolMessage(text, tool_call_id="")
 
 
 def _enforced(manual: Manual) -> list[EnforcedRule]:
     return [*manual.actions, *manual.environment.policy, *manual.forbidden]
-
-
-class PersonDecision(NamedTuple):
-    """A person's decision about a call: approved, changed, or neither."""
-
-    approved: bool = False
-    arguments: dict[str, Any] | None = None
-    why: str = ""
-
-
-def ask(call: Call, judgement: Judgement) -> PersonDecision:
-    """Interrupt the graph until a person has decided; only a clear yes approves.
-
-    The request has the form of LangChain's own for one call. It is answered by ``{"type":
-    "approve"}``, ``{"type": "edit", "edited_action": {"name": ..., "args": {...}}}`` or
-    ``{"type": "reject", "message": ...}``.
-    """
-    description = f"{call} is against [{judgement.rule}]: {judgement.reason}."
-    question = {
-        "type": "tool_approval",
-        "name": call.tool,
-        "args": dict(call.arguments),
-        "description": description,
-        "rule": judgement.rule,
-        "reason": judgement.reason,
-        "allowed_decisions": ["approve", "edit", "reject"],
-    }
-    try:
-        answer = interrupt(question)
-    except (RuntimeError, KeyError):  # LangGraph raises these when no graph is running
-        return PersonDecision(why="a person has to be asked, and only a graph can do that")
-    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
-        answer = answer["decisions"][0] if len(answer["decisions"]) == 1 else {}
-    decision = answer if isinstance(answer, Mapping) else {"type": answer}
-    edited = decision.get("edited_action")
-    if decision.get("type") == "approve":
-        return PersonDecision(approved=True)
-    if decision.get("type") == "reject":
-        message = f": {decision['message']}" if decision.get("message") else ""
-        return PersonDecision(why=f"a person was asked and rejected it{message}")
-    if decision.get("type") == "edit" and isinstance(edited, Mapping):
-        arguments = edited.get("args")
-        if edited.get("name", call.tool) == call.tool and isinstance(arguments, Mapping):
-            return PersonDecision(arguments=dict(arguments))
-    LOG.warning("an answer to %s could not be read: %r", description, answer)
-    return PersonDecision(why="a person was asked, and the answer could not be read")

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from rpms.guard.look_ups import Blank, look_ups
-from rpms.rules.comparisons import WORDS
+from rpms.guard.look_ups import Blank, has_blanks, look_up_choices, was_made
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -28,6 +27,7 @@ from rpms.rules.predicates import (
     places_around,
     unify,
 )
+from rpms.rules.registry import reads_values
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
 from rpms.rules.wording import need as in_words
@@ -41,7 +41,7 @@ LONGEST = 3
 # Begins a blank, which stands for an unknown name.
 BLANK = "<"
 # Predicates that hold of values of any kind: they do not show the kind.
-KINDLESS = {*WORDS, "hand_empty", "changed", "looked_around", "here_closed"}
+KINDLESS = {"hand_empty", "changed", "looked_around", "here_closed"}
 # A veto names at most this many places.
 MOST_PLACES = 12
 
@@ -128,31 +128,72 @@ def _some(places: Sequence[str]) -> str:
     return ", ".join(places[:MOST_PLACES]) + (", ..." if len(places) > MOST_PLACES else "")
 
 
+Unmet = tuple[Mapping[str, Any], Sequence[Predicate], Belief]
+"""The unmet needs of a rule, in one reading of a call and one belief."""
+
+
+class CallRepair(NamedTuple):
+    """How a refused call can be made possible.
+
+    Attributes:
+        words: the calls to make first; empty if nothing is known to help.
+        fruitless: look-ups that were made and did not show what they should.
+    """
+
+    words: str = ""
+    fruitless: tuple[str, ...] = ()
+
+
 def repair_call(
+    manual: Manual, rule: ActionRule, unmet: Sequence[Unmet], goal: GoalSpec | None
+) -> CallRepair:
+    """Find what would meet the unmet needs of a call.
+
+    Of each rule these are the calls that show missing evidence, else those whose effects meet a
+    need. A look-up that has shown nothing is not advised again.
+    """
+    steps: list[str] = []
+    fruitless: dict[str, str] = {}
+    blanks: list[str] = []
+    for bindings, lacking, belief in unmet:
+        choices = [*look_up_choices(manual, bindings, lacking, belief)]
+        for calls in choices:
+            made = [call for call in calls if was_made(manual, call, belief)]
+            if made:
+                fruitless[str(made[0])] = f"{made[0]} was {was_made(manual, made[0], belief)}"
+            else:
+                (blanks if has_blanks(calls[0]) else steps).append(str(calls[0]))
+        if not choices:
+            steps += _effects_that_help(manual, rule, bindings, lacking, belief, goal)
+    advised = dict.fromkeys([*steps, *blanks])
+    words = [f"first: {', then: '.join(advised)}"] if advised else []
+    return CallRepair("; ".join([*fruitless.values(), *words]), tuple(fruitless))
+
+
+def _effects_that_help(
     manual: Manual,
     rule: ActionRule,
     bindings: Mapping[str, Any],
     lacking: Sequence[Predicate],
     belief: Belief,
     goal: GoalSpec | None,
-) -> str:
-    """Word the repair of a tool call; empty if there is none.
-
-    Advises a call that shows missing evidence, or calls whose effects meet the unmet needs.
-    """
-    if shown := next(look_ups(manual, bindings, lacking, belief), None):
-        return f"first: {shown}"
-    names = {name: (argument_names(value) or [f"<{name}>"])[0] for name, value in bindings.items()}
+) -> list[str]:
+    """The calls whose effects meet the first need that some can meet."""
+    names = {
+        name: (argument_names(bindings[name]) or [f"<{name}>"])[0]
+        for name in rule.parameters
+        if name in bindings
+    }
     action = rule.syntax.format(**names)
     if match_action(manual, action) != (rule, names):
-        return ""
+        return []
     planner = RepairPlanner(manual, belief, goal)
     for need in lacking:
-        if need.name in WORDS:
+        if reads_values(need.name):
             continue
         if path := planner.path_for(need, names, (action,)):
-            return f"first: {', then: '.join(_as_call(manual, step) for step in path)}"
-    return ""
+            return [_as_call(manual, step) for step in path]
+    return []
 
 
 def _as_call(manual: Manual, action: str) -> str:
@@ -401,7 +442,10 @@ class RepairPlanner:
         if parameter in rule.places and value in self.belief["places"]:
             return True
         return any(
-            truth is True and need.positive and need.name not in KINDLESS
+            truth is True
+            and need.positive
+            and not reads_values(need.name)
+            and need.name not in KINDLESS
             for need, truth in truths.items()
             if parameter in need.arguments
         )

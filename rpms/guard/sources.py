@@ -149,20 +149,30 @@ def split_sentences(policy: str) -> list[Sentence]:
             blocks.append(Sentence(line, text))
             listing = False
     lines = policy.splitlines()
-    return [
-        Sentence(_line_of(sentence, lines, block.line), sentence)
-        for block in blocks
-        if not (block.text.endswith(":") and len(block.text.split()) <= FEWEST)
-        for sentence in map(str.strip, _END.split(block.text))
-        if re.search(r"\w", sentence)
-    ]
+    sentences: list[Sentence] = []
+    for block in blocks:
+        begin = block.line
+        if block.text.endswith(":") and len(block.text.split()) <= FEWEST:
+            continue
+        for sentence in map(str.strip, _END.split(block.text)):
+            if re.search(r"\w", sentence):
+                first, begin = _lines_of(sentence, lines, begin)
+                sentences.append(Sentence(first, sentence))
+    return sentences
 
 
-def _line_of(sentence: str, lines: Sequence[str], begin: int) -> int:
-    """The line of a sentence; the first line of its paragraph if it is not found."""
-    words = " ".join(_plain(sentence).split()[:FEWEST])
-    found = (n for n, line in enumerate(lines[begin - 1 :], begin) if words in _plain(line))
-    return next(found, begin)
+def _lines_of(sentence: str, lines: Sequence[str], begin: int) -> tuple[int, int]:
+    """The first and the last line of a sentence, from a line on; that line if it is not found."""
+    words = _plain(sentence).split()
+    placed = [(word, n) for n, line in enumerate(lines[begin - 1 :], begin)
+              for word in _plain(line).split()]  # fmt: skip
+    for length in (len(words), FEWEST):  # items that go on with a sentence stand apart from it
+        sought = words[:length]
+        for start in range(len(placed) - len(sought) + 1):
+            found = placed[start : start + len(sought)]
+            if [word for word, _ in found] == sought:
+                return found[0][1], found[-1][1]
+    return begin, begin
 
 
 def _blocks(policy: str) -> Iterator[tuple[int, str, bool]]:

@@ -14,7 +14,8 @@ from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
 from rpms.rule_learning.noise import Noise, is_outvoted
-from rpms.rules.predicates import PREDICATES, Predicate, StaticFacts
+from rpms.rules.predicates import Predicate, StaticFacts
+from rpms.rules.registry import CONDITIONS, reading
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth
@@ -62,10 +63,10 @@ class CommandTemplate:
         self.groups: dict[tuple[int, ...], list[tuple[int, Predicate]]] = {}
         # Templates of the same shape have the same atoms under the same numbers.
         self.shape = 0
-        for name, (arity, _) in PREDICATES.items():
-            if name not in _NO_ATOMS:
-                for chosen in permutations(self.parameters, arity):
-                    self._add(Predicate(True, name, chosen))
+        for condition in reading("things"):
+            if condition.name not in _NO_ATOMS:
+                for chosen in permutations(self.parameters, condition.arity):
+                    self._add(Predicate(True, condition.name, chosen))
         for constant in self.constants:
             self._add(Predicate(True, "at", (constant,)))
 
@@ -219,7 +220,7 @@ class Snapshot:
         filled = {str(index): value for index, value in enumerate(values)}
         for bit, (_, name, arguments) in atoms:
             bound = [filled.get(argument, argument) for argument in arguments]
-            truth: Truth = PREDICATES[name][1](self.belief, self.facts, *bound)
+            truth: Truth = CONDITIONS[name].evaluate(self.belief, self.facts, *bound)
             if truth:
                 true |= bit
             elif truth is False:

@@ -16,30 +16,16 @@ from typing import NamedTuple
 
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
-from rpms.rules.comparisons import ARITIES
-from rpms.rules.conditions import ABOUT_CONDITIONS, WORDS
+from rpms.rules.forms import FORMS
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.predicates import (
-    ARGUMENT,
-    OF_FIELDS,
-    PREDICATES,
-    SITUATIONAL,
-    Predicate,
-    parse_predicate,
-)
-from rpms.rules.scalars import as_number
+from rpms.rules.predicates import ARGUMENT, SITUATIONAL, Predicate, parse_predicate
+from rpms.rules.registry import CONDITIONS, is_effect, reading, reads_values
+from rpms.rules.scalars import INVALID, as_number, typed
 from rpms.rules.schema import ActionRule
-from rpms.rules.terms import (
-    ANSWER,
-    FUNCTIONS,
-    ITEM,
-    NOW,
-    PER_ITEM,
-    Term,
-    all_terms,
-    parse_term,
-)
+from rpms.rules.terms import ANSWER, CONTEXT, ITEM, NOW, Term, all_terms, parse_term
+from rpms.rules.values import FUNCTIONS, is_function
+from rpms.rules.wording import of_items
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import ALIKE, nearest, offer
 
@@ -137,6 +123,22 @@ def _goal_types(manual: Manual, environment_types: Collection[str]) -> Iterator[
             yield "domain", "procedures", f"goal type '{name}' has no procedure"
 
 
+Arities = dict[str, int | None]
+
+
+class Place(NamedTuple):
+    """A condition of a manual, where it stands, and the words that it may use there.
+
+    ``rule`` is the action that it is about: of a situation or a procedure it is None.
+    """
+
+    tier: str
+    rule_id: str
+    condition: Predicate
+    rule: ActionRule | None
+    arities: Mapping[str, int | None]
+
+
 def _takes_argument(choices: Collection[Collection[str]]) -> int:
     texts = (text for choice in choices for text in choice)
     terms = (parse_term(term) for text in texts for term in parse_predicate(text).arguments)
@@ -145,14 +147,23 @@ def _takes_argument(choices: Collection[Collection[str]]) -> int:
 
 def _unknown_words(manual: Manual) -> Iterator[Problem]:
     """Unknown words: an episode would fail at one, or a rule would never apply."""
-    env, domain = manual.environment, manual.domain
-    if circular := [*_late_definitions(env.definitions)]:
+    if circular := [*_late_definitions(manual.environment.definitions)]:
         yield from circular
         return
-    arities: dict[str, int | None] = {name: arity for name, (arity, _) in PREDICATES.items()}
-    arities |= ARITIES
-    arities |= dict.fromkeys(env.affordances, 1)
-    for name, choices in env.predicates.items():
+    arities = {each.name: each.arity for each in reading("things", "values")}
+    arities |= dict.fromkeys(manual.environment.affordances, 1)
+    yield from _composed_predicates(manual, arities)
+    yield from _unknown_actions(manual)
+    for place in _places(manual, arities):
+        for fault in _faults(manual, place):
+            yield place.tier, place.rule_id, fault
+    yield from _wording(manual)
+    yield from _procedure_words(manual, arities)
+
+
+def _composed_predicates(manual: Manual, arities: Arities) -> Iterator[Problem]:
+    """Problems of the world's own predicates, which are added to the known ones one by one."""
+    for name, choices in manual.environment.predicates.items():
         if name in arities:
             yield "environment", "predicates", f"'{name}' is a predicate already"
         for text in chain(*choices):
@@ -164,49 +175,73 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
                 problem = f"'{text}' of '{name}' should have {arities[inner.name]} argument(s)"
                 yield "environment", "predicates", problem
         arities[name] = _takes_argument(choices)
-    for rule in manual.actions:
-        when = map(parse_predicate, rule.verified_when)
-        for predicate in (*rule.needs, *rule.outcomes, *when):
-            for problem in _invalid_uses(manual, predicate, rule, arities):
-                yield "environment", rule.id, problem
-    for pattern in env.forbidden:
-        if forbidden := manual.by_name.get(pattern.action):
-            for parameter in pattern.where:
-                if parameter not in forbidden.parameters:
-                    advice = offer(parameter, forbidden.parameters)
-                    problem = f"'{pattern.action}' has no parameter '{parameter}'; {advice}"
-                    yield "environment", pattern.id, problem
-            for predicate in map(parse_predicate, pattern.when):
-                for problem in _invalid_uses(manual, predicate, forbidden, arities):
-                    yield "environment", pattern.id, problem
-        else:
-            advice = offer(pattern.action, [*manual.by_name])
-            yield (
-                "environment",
-                pattern.id,
-                f"forbids the unknown action '{pattern.action}'; {advice}",
-            )
-    for demand in env.policy:
+
+
+def _unknown_actions(manual: Manual) -> Iterator[Problem]:
+    for pattern in manual.environment.forbidden:
+        forbidden = manual.by_name.get(pattern.action)
+        if forbidden is None:
+            near = offer(pattern.action, [*manual.by_name])
+            problem = f"forbids the unknown action '{pattern.action}'; {near}"
+            yield "environment", pattern.id, problem
+            continue
+        for parameter in pattern.where:
+            if parameter not in forbidden.parameters:
+                advice = offer(parameter, forbidden.parameters)
+                problem = f"'{pattern.action}' has no parameter '{parameter}'; {advice}"
+                yield "environment", pattern.id, problem
+    for demand in manual.environment.policy:
         for name in demand.action:
-            if restricted := manual.by_name.get(name):
-                for predicate in (*demand.conditions, *demand.demands):
-                    for problem in _invalid_uses(manual, predicate, restricted, arities):
-                        yield "environment", demand.id, problem
-            else:
+            if name not in manual.by_name:
                 near = _near(name, manual.by_name)
                 yield "environment", demand.id, f"speaks of the unknown action '{name}'{near}"
+
+
+def _places(manual: Manual, arities: Arities) -> Iterator[Place]:
+    """Every condition of Tier 3."""
+    env = manual.environment
+    for rule in manual.actions:
+        for condition in (*rule.needs, *rule.outcomes, *map(parse_predicate, rule.verified_when)):
+            yield Place("environment", rule.id, condition, rule, arities)
+    for pattern in env.forbidden:
+        for condition in map(parse_predicate, pattern.when):
+            if pattern.action in manual.by_name:
+                by_name = manual.by_name[pattern.action]
+                yield Place("environment", pattern.id, condition, by_name, arities)
+    for demand in env.policy:
+        for name in demand.action:
+            for condition in (*demand.conditions, *demand.demands):
+                if name in manual.by_name:
+                    by_name = manual.by_name[name]
+                    yield Place("environment", demand.id, condition, by_name, arities)
+    for situation in env.situations:
+        for condition in map(parse_predicate, situation.when):
+            yield Place("environment", situation.id, condition, None, arities)
+
+
+def _faults(manual: Manual, place: Place) -> Iterator[str]:
+    """Everything that is wrong with a condition."""
+    if place.rule is not None:
+        yield from _invalid_uses(manual, place.condition, place.rule, place.arities)
+    elif place.condition.name not in {*place.arities, *SITUATIONAL}:
+        yield f"unknown predicate '{place.condition.name}' in '{place.condition}'"
+
+
+def _wording(manual: Manual) -> Iterator[Problem]:
+    """Statements from which no need can be made."""
+    env = manual.environment
     used = {predicate.name for rule in manual.actions for predicate in rule.needs}
     needed = {n: w for n, w in env.wording.phrases.items() if n.removeprefix("not ") in used}
     for name, words in {**needed, **env.wording.facts}.items():
         if not re.search(r"\b(?:is|are)\b", words):
             advice = "write a statement with 'is' or 'are': what an action needs is made from it"
             yield "environment", "wording", f"'{name}' reads '{words}'; {advice}"
-    for situation in env.situations:
-        for predicate in map(parse_predicate, situation.when):
-            if predicate.name not in {*arities, *SITUATIONAL}:
-                problem = f"unknown predicate '{predicate.name}' in '{predicate}'"
-                yield "environment", situation.id, problem
-    arities |= {name: arity for name, (arity, *_) in WORDS.items()}
+
+
+def _procedure_words(manual: Manual, arities: Arities) -> Iterator[Problem]:
+    """The conditions of Tier 2; its terms are added to the known ones."""
+    domain = manual.domain
+    arities |= {each.name: each.arity for each in reading("decision")}
     for term, choices in domain.terms.items():
         if term in arities:
             yield "domain", "terms", f"'{term}' is a condition already"
@@ -216,8 +251,8 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
         texts += [("applicable", step, text) for pattern in patterns for text in pattern.when]
     for section, where, text in dict.fromkeys(texts):
         predicate = parse_predicate(text)
-        last = predicate.arguments[-1:] if predicate.name in ABOUT_CONDITIONS else ()
-        for name in (predicate.name, *last):
+        of_condition = predicate.name in CONDITIONS and CONDITIONS[predicate.name].about_condition
+        for name in (predicate.name, *(predicate.arguments[-1:] if of_condition else ())):
             if name not in arities:
                 problem = f"'{where}' uses the unknown condition '{name}' in '{text}'"
                 yield "domain", section, problem
@@ -263,20 +298,30 @@ def _invalid_uses(
             )
         terms = (a for a in arguments if _is_term(a) or a in env.definitions)
         arguments = () if any(terms) else arguments
-    if name in ARITIES or name in OF_FIELDS or (name == "changed" and _is_term(arguments[0])):
-        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, *bound}
-        heads |= {ANSWER} if name in OF_FIELDS else set()
+    if (
+        reads_values(name)
+        or is_effect(name, "field")
+        or (is_effect(name, "thing") and _is_term(arguments[0]))
+    ):
+        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, CONTEXT, *bound}
+        heads |= {ANSWER} if is_effect(name, "field") else set()
+        yield from _listed(manual, predicate, rule)
         for place, text in enumerate(arguments):
-            if name == "any" and place:
+            takes = CONDITIONS[name].takes
+            if takes and not CONDITIONS[name].quantifies:
+                term, kind = parse_term(text), takes[min(place, len(takes) - 1)]
+                yield from _constants(manual, term, kind, heads, str(predicate))
+            if CONDITIONS[name].quantifies and place:
                 inner = parse_predicate(text)
                 yield from _invalid_uses(manual, inner, rule, arities, {ITEM, *bound})
-            else:
+            elif takes[min(place, len(takes) - 1)] != "pattern":
                 yield from _unknown_terms(
                     manual, parse_term(text), rule, heads, place == 0, str(predicate), arities
                 )
-        if name in OF_FIELDS and not parse_term(arguments[0]).path:
+        if is_effect(name, "field") and not parse_term(arguments[0]).path:
             yield f"'{predicate}' should name a field, such as '{name}(order.status, cancelled)'"
         return
+    yield from _listed(manual, predicate, rule)
     in_composed = ARGUMENT in bound  # its parts may speak of things that no call names
     if not in_composed and not all(
         argument in {*env.things, *bound} or rule.speaks_of(argument)
@@ -284,6 +329,91 @@ def _invalid_uses(
     ):
         problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
         yield f"{problem}; a thing is named as there, or with a number (box 1)"
+
+
+def _constants(
+    manual: Manual, term: Term, kind: str, heads: Collection[str], where: str
+) -> Iterator[str]:
+    """Constants that can never be what a condition compares."""
+    if is_function(term):
+        for inner in term.inner:
+            function = FUNCTIONS[term.head]
+            if not function.per_item:
+                yield from _constants(manual, inner, function.takes, heads, where)
+        return
+    resolved = (
+        kind != "pattern" and term.head in heads
+    ) or term.head in manual.environment.definitions
+    if not resolved and not term.path and not term.inner and (advice := misfit(term.text, kind)):
+        yield f"'{term.text}' in '{where}' {advice}"
+
+
+_UNITS = {"w": 168, "d": 24, "h": 1}
+
+
+def misfit(text: str, kind: str) -> str:
+    """Why a constant is not of a kind, and the nearest right form; empty if it is."""
+    bare = text.strip("'\"")
+    if kind == "pattern":
+        if bare in FORMS or "*" in bare or "?" in bare:
+            return ""
+        return f"is no pattern with * or ?, and no form; {offer(bare, [*FORMS])}"
+    if kind == "value":
+        return f"would have to be written so in an answer; write {bare}" if bare != text else ""
+    if typed(text, kind) is not INVALID:
+        return ""
+    if kind == "number":
+        unit = re.fullmatch(r"(\d+)\s*([wdh])\w*", bare)
+        digits = re.search(r"-?\d[\d,]*(\.\d+)?", bare)
+        plain_number = digits[0].replace(",", "") if digits else ""
+        if unit:
+            return f"is no number; write {int(unit[1]) * _UNITS[unit[2]]}, in hours"
+        return f"is no number; write {plain_number or 'one, such as 100'}"
+    if time := re.fullmatch(r"(\d\d?):\d\d", bare):
+        return f"is no date; compare the hour of the day: at_least(hour(now), {int(time[1])})"
+    if day := re.fullmatch(r"(\d{4})-(\d\d?)-(\d\d?)", bare):
+        return f"is no date; write {day[1]}-{int(day[2]):02}-{int(day[3]):02}"
+    return "is no date; write one such as 2026-01-10, or now"
+
+
+def _listed(manual: Manual, predicate: Predicate, rule: ActionRule) -> Iterator[str]:
+    """Bare conditions on what is known to be a list: by a type, the manual, or the examples."""
+    condition = CONDITIONS.get(predicate.name)
+    if condition is not None and (condition.whole or condition.quantifies or condition.effect):
+        return
+    arguments = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
+    for number, text in enumerate(arguments):
+        term = parse_term(text)
+        if term.inner:
+            continue
+        lengths = [n for n, field in enumerate(term.path, 1) if field in known_lists(manual)]
+        if rule.types.get(term.head) == "list":
+            lengths = [0, *lengths]
+        if lengths:
+            whole, right_form = of_items(predicate, number, lengths[0])
+            yield f"'{whole}' in '{predicate}' is a list: say of which items, as in {right_form}"
+
+
+@lru_cache(maxsize=64)
+def known_lists(manual: Manual) -> frozenset[str]:
+    """The fields that are lists: the manual says so, or every answer in its examples does."""
+    environment = manual.environment
+    seen: dict[str, set[bool]] = {}
+    for rule in (*manual.actions, *environment.policy, *environment.forbidden):
+        for example in (*rule.allowed, *rule.refused):
+            for past in example.after:
+                _note_fields(past.answer, seen)
+    return frozenset({*environment.listed, *(name for name, lists in seen.items() if all(lists))})
+
+
+def _note_fields(data: object, seen: dict[str, set[bool]]) -> None:
+    if isinstance(data, Mapping):
+        for name, part in data.items():
+            seen.setdefault(str(name), set()).add(isinstance(part, list))
+    for part in (
+        data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ()
+    ):
+        _note_fields(part, seen)
 
 
 def _is_term(argument: str) -> bool:
@@ -310,9 +440,14 @@ def _unknown_terms(
     if (text := manual.environment.definitions.get(term.head)) and not term.inner:
         yield from _unknown_terms(manual, parse_term(text), rule, heads, compared, where, arities)
         return
-    if term.is_function:
+    if is_function(term):
+        labels = FUNCTIONS[term.head].labels
+        for label in {each.label for each in term.inner} - {""} if labels is not None else ():
+            if label not in (labels or ()):
+                near = _near(label, labels or ())
+                yield f"'{term.head}' in '{where}' has no option '{label}'{near}"
         for place, inner in enumerate(term.inner):
-            of_item = term.head in PER_ITEM and place > 0
+            of_item = FUNCTIONS[term.head].per_item and place > 0
             names = {*heads, ITEM} if of_item else heads
             if of_item and term.head == "matching":
                 bound = {*names} - {*rule.parameters}

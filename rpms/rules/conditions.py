@@ -1,8 +1,8 @@
 """Conditions of the procedure: when an action pattern of the domain tier applies.
 
-A predicate of Tier 3 can be undecided; a condition cannot: the unknown does not hold. ``WORDS`` are
-the conditions that a predicate cannot express, because they read the goal, the sub-goal, the last
-action or more than one thing. A world adds its own as data: affordances (`heater(place)`),
+A predicate of Tier 3 can be undecided; a condition cannot: the unknown does not hold. Declared here
+are the conditions that a predicate cannot express, because they read the goal, the sub-goal, the
+last action or more than one thing. A world adds its own as data: affordances (`heater(place)`),
 categories, and `terms`, which name a choice of conditions.
 """
 
@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate, places_around
+from rpms.rules.registry import CONDITIONS, Condition, declare
 from rpms.rules.schema import Locality
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
@@ -75,8 +76,9 @@ def holds(point: DecisionPoint, predicate: Predicate, names: Mapping[str, str]) 
             all(holds(point, parse_predicate(t), inner) for t in choice) for choice in choices
         )
         return met == predicate.positive
-    if predicate.name in WORDS:
-        return WORDS[predicate.name][1](point, *arguments) == predicate.positive
+    condition = CONDITIONS.get(predicate.name)
+    if condition is not None and condition.reads == "decision":
+        return bool(condition.evaluate(point, *arguments)) == predicate.positive
     return evaluate(predicate, point.belief, point.manual.facts, bound) is True
 
 
@@ -298,40 +300,40 @@ def _may_hold(point: DecisionPoint, name: str) -> bool:
     return location in rooms or not rooms
 
 
-# The words whose last argument is another condition.
-ABOUT_CONDITIONS = {"some", "inside", "contains", "shows"}
+def _last_was(point: DecisionPoint, verb: str) -> bool:
+    """The last action had no effect: time to do the other of two things."""
+    return bool(point.no_effect) and point.no_effect[-1].startswith(verb)
 
-# name -> (number of arguments, evaluation, how it reads).
-WORDS: dict[str, tuple[int, Callable[..., bool], str]] = {
-    "targeted": (1, _targeted, "the step is about {0}"),
-    "goal_object": (1, _is_object, "{0} is what the task is about"),
-    "mentioned": (1, mentioned, "the task says {0}"),
-    "stands_for": (2, _stands_for, "{0} is the answer in case of {1}"),
-    "unsearched": (1, _unsearched, "{0} is unsearched"),
-    "in_view": (1, lambda point, name: name in point.belief["visible"], "{0} is in view"),
-    "shared_spot": (0, _shared_spot, "another place is at this spot"),
-    "single": (1, _single, "nothing else has the name of {0}"),
-    "called": (2, lambda point, name, word: word in name.lower().split(), "{0} is called {1}"),
-    "empty": (1, _empty, "{0} is empty"),
-    "noted": (2, _noted, "{0} is known as {1}"),
-    "event": (2, _event, "{1} is on record: {0}"),
-    "event_of_kind": (2, _event_of_kind, "such as {1} is on record: {0}"),
-    "called_for": (1, _called_for, "the reading calls for {0}"),
-    "at_named": (0, _at_target_place, "this is the place that the step names"),
-    "undecided": (0, _undecided, "no reading decides"),
-    "may_hold": (1, _may_hold, "{0} may hold what is looked for"),
-    "reads_lowest": (1, partial(_reads, pick=min), "{0} has the lowest number"),
-    "reads_highest": (1, partial(_reads, pick=max), "{0} has the highest number"),
-    "of_category": (2, _has_category, "{0} is one of the {1}"),
-    "foremost": (2, _foremost, "{0} is the first in view of the {1}"),
-    # The last action had no effect: time to do the other of two things.
-    "after": (
-        1, lambda point, verb: bool(point.no_effect) and point.no_effect[-1].startswith(verb),
-        "the last action was {0}",
-    ),
-    # These check another condition on some thing.
-    "some": (1, _some, "there is something, and {0}"),
-    "inside": (2, _inside, "{0} is in something, and {1}"),
-    "contains": (2, _contains, "{0} holds something, and {1}"),
-    "shows": (2, _shows, "something was seen in {0}, and {1}"),
-}  # fmt: skip
+
+def _condition(name: str, arity: int, evaluate: Callable[..., bool], statement: str, **more: Any
+               ) -> None:  # fmt: skip
+    declare(Condition(name, arity, evaluate, statement, reads="decision", **more))
+
+
+_condition("targeted", 1, _targeted, "the step is about {0}")
+_condition("goal_object", 1, _is_object, "{0} is what the task is about")
+_condition("mentioned", 1, mentioned, "the task says {0}")
+_condition("stands_for", 2, _stands_for, "{0} is the answer in case of {1}")
+_condition("unsearched", 1, _unsearched, "{0} is unsearched")
+_condition("in_view", 1, lambda point, name: name in point.belief["visible"], "{0} is in view")
+_condition("shared_spot", 0, _shared_spot, "another place is at this spot")
+_condition("single", 1, _single, "nothing else has the name of {0}")
+_condition("called", 2, lambda point, name, word: word in name.lower().split(), "{0} is called {1}")
+_condition("empty", 1, _empty, "{0} is empty")
+_condition("noted", 2, _noted, "{0} is known as {1}")
+_condition("event", 2, _event, "{1} is on record: {0}")
+_condition("event_of_kind", 2, _event_of_kind, "such as {1} is on record: {0}")
+_condition("called_for", 1, _called_for, "the reading calls for {0}")
+_condition("at_named", 0, _at_target_place, "this is the place that the step names")
+_condition("undecided", 0, _undecided, "no reading decides")
+_condition("may_hold", 1, _may_hold, "{0} may hold what is looked for")
+_condition("reads_lowest", 1, partial(_reads, pick=min), "{0} has the lowest number")
+_condition("reads_highest", 1, partial(_reads, pick=max), "{0} has the highest number")
+_condition("of_category", 2, _has_category, "{0} is one of the {1}")
+_condition("foremost", 2, _foremost, "{0} is the first in view of the {1}")
+_condition("after", 1, _last_was, "the last action was {0}")
+# These check another condition on some thing.
+_condition("some", 1, _some, "there is something, and {0}", about_condition=True)
+_condition("inside", 2, _inside, "{0} is in something, and {1}", about_condition=True)
+_condition("contains", 2, _contains, "{0} holds something, and {1}", about_condition=True)
+_condition("shows", 2, _shows, "something was seen in {0}, and {1}", about_condition=True)

@@ -46,13 +46,6 @@ class ExampleCall(_StrictExample):
         }
 
 
-class PastAnswer(ExampleCall):
-    """A call that was carried out, and its answer: text, or data that becomes JSON."""
-
-    tool: Text
-    answer: Any = ""
-
-
 def _as_moment_text(value: object) -> object:
     """A time as text, also if YAML has parsed it."""
     text = value.isoformat() if isinstance(value, date) else value
@@ -64,15 +57,24 @@ def _as_moment_text(value: object) -> object:
 MomentText = Annotated[str, BeforeValidator(_as_moment_text)]
 
 
+class PastAnswer(ExampleCall):
+    """A call that was carried out, and its answer: text, or data that becomes JSON."""
+
+    tool: Text
+    answer: Any = ""
+    at: MomentText = ""
+
+
 class Example(ExampleCall):
     """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
 
     ``tool`` can be omitted if the rule is about one tool. ``after`` has earlier calls with their
     answers, ``facts`` further effects that hold, ``goal`` the words of the user, and ``now`` the
-    time.
+    time. ``context`` is the runtime context, such as the user's role.
     """
 
     after: list[PastAnswer] = []
     facts: list[Condition] = []
     goal: str = ""
     now: MomentText = ""
+    context: dict[str, Any] = {}

@@ -180,6 +180,7 @@ class Manual:
                 self.environment.now,
                 self.environment.tables,
                 self.environment.definitions,
+                self.environment.timezone,
             ),
         )
 
@@ -433,7 +434,8 @@ def _action_line(
 ) -> RuleLine:
     """An action as the prompt shows it; with ``once``, a warning in Tier 2 is not repeated."""
     blanks = {name: f"<{name}>" for name in rule.parameters}
-    needs = "; ".join(need(p, blanks, facts) for p in rule.needs if p.name not in understood)
+    needed = (need(p, blanks, facts) for p in rule.needs if p.name not in understood)
+    needs = "; ".join(dict.fromkeys(needed))  # a state and its evidence read alike
     text = rule.syntax.format(**blanks)
     if needs:
         text += f" | needs {needs}"

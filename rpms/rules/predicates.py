@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import product
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from rpms.rules.comparisons import WORDS, compare
+from rpms.rules.registry import CONDITIONS, Condition, declare, reads_values
 from rpms.rules.scalars import INVALID, UNKNOWN, Special, as_number
 from rpms.rules.terms import parse_term, split_arguments
-from rpms.rules.values import Scope, Tools, value_of
+from rpms.rules.values import EXACT, Scope, Texts, Tools, conjunction_of, value_of
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth, bare_name, find_name, is_a, same_thing, words_of
+from rpms.vocabulary.output import with_article
 from rpms.vocabulary.spelling import Strict
 
 # The name of the argument in the choices of a composed predicate.
@@ -303,39 +303,132 @@ def _combined(belief: Belief, _: StaticFacts, place: str) -> Truth:
     return True if list(belief["last_seen"].values()).count(bare_name(place)) > 1 else None
 
 
-# name -> (number of arguments, evaluation). Every affordance is a predicate as well.
-PREDICATES: dict[str, tuple[int, Callable[..., Truth]]] = {
-    "at": (1, _at),
-    "place": (1, _place),
-    "holding": (1, lambda b, _, thing: thing in b["holding"]),
-    "hand_empty": (0, lambda b, _: not b["holding"]),
-    "open": (1, lambda b, w, place: _door(b, w, place, "open")),
-    "closed": (1, lambda b, w, place: _door(b, w, place, "closed")),
-    "accessible": (1, _accessible),
-    "in": (2, _in),
-    "here": (1, _is_here),
-    "kind": (2, lambda b, _, thing, kind: kind_of(thing) == kind),
-    "can_contain": (2, _can_contain),
-    "state": (2, _state),
+Instead = str | Sequence[Predicate]
+
+
+def _hand(_: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    holding = ", ".join(belief["holding"])
+    return f"you hold {holding}" if holding else "you hold nothing"
+
+
+def _place_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    if need.positive and belief["location"] is None:
+        return "you are at none of the places yet"
+    if need.positive:
+        return f"you are at {belief['location']}"
+    return f"you are at {need.arguments[0]} already"
+
+
+def _door_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    name = need.arguments[0]
+    door = belief["containers"].get(find_name(name, belief["containers"]) or "", "")
+    return f"{name} is {door}" if door else f"{name} has no door"
+
+
+def _here_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    if belief["location"] is None:
+        return "you are at none of the places yet"
+    last_place = belief["last_seen"].get(need.arguments[0])
+    if last_place:
+        return f"{need.arguments[0]} was last seen at {last_place}"
+    return _hand(need, belief, facts)
+
+
+def _in_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    thing, place = need.arguments
+    if thing in belief["holding"]:
+        return f"you hold {thing}"
+    last_place = belief["last_seen"].get(thing)
+    if last_place and facts.unmoved:
+        return [Predicate(True, "in", (thing, last_place))]
+    if last_place:
+        return f"{thing} was last seen at {last_place}"
+    return f"it was not there when {place} was searched"
+
+
+def _can_contain_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    place, thing = (with_article(kind_of(name)) for name in need.arguments)
+    return f"{place} does not take {thing}"
+
+
+def _adjacent_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    location, place = belief["location"], need.arguments[0]
+    if location is None:
+        return ""
+    if place in facts.connected.get(location, ()):
+        return f"the way from {location} to {place} is closed"
+    return f"no way leads from {location} to {place}"
+
+
+def _switched_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    return f"{need.arguments[0]} is {'off' if need.positive else 'on'}"
+
+
+def _visible_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    closed = (place for place in places_around(belief, bare_name(need.arguments[0]))
+              if belief["containers"].get(place) == "closed")  # fmt: skip
+    return next((f"it is in {place}, which is closed" for place in closed), "")
+
+
+def _fact_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    """The facts on record that exclude a state of a thing, or the state itself."""
+    thing, state = need.arguments
+    record = belief["flags"].get(thing, "")
+    recorded = record.split(", ") if record else []
+    rivals = {fact for family in facts.alternatives if state in family for fact in family}
+    relevant = [
+        fact for fact in recorded if fact == state or fact in rivals or not facts.alternatives
+    ]
+    return [Predicate(True, "state", (thing, fact)) for fact in relevant]
+
+
+def _needed(instead: Callable[..., Instead]) -> Callable[..., Instead]:
+    """Only of a need that is not negated."""
+    return lambda need, belief, facts: instead(need, belief, facts) if need.positive else ""
+
+
+# Over a belief. Every affordance is a predicate as well. A need is worded by the same statement.
+declare(
+    Condition("at", 1, _at, "you are at {0}", "you are somewhere else than {0}", _place_instead),
+    Condition("place", 1, _place, "{0} is a place here"),
+    Condition("holding", 1, lambda b, _, thing: thing in b["holding"], "you hold {0}",
+              "you do not hold {0}", _needed(_hand)),
+    Condition("hand_empty", 0, lambda b, _: not b["holding"], "your hand is empty",
+              "your hand is full", _needed(_hand)),
+    Condition("open", 1, lambda b, w, place: _door(b, w, place, "open"), "{0} is open",
+              instead=_needed(_door_instead)),
+    Condition("closed", 1, lambda b, w, place: _door(b, w, place, "closed"), "{0} is closed",
+              instead=_needed(_door_instead)),
+    Condition("accessible", 1, _accessible, "{0} is open (if it has a door)", "{0} is closed",
+              _needed(_door_instead)),
+    Condition("in", 2, _in, "{0} is in/on {1}", instead=_needed(_in_instead)),
+    Condition("here", 1, _is_here, "{0} is where you are", instead=_needed(_here_instead)),
+    Condition("kind", 2, lambda b, _, thing, kind: kind_of(thing) == kind, "{0} is {1}"),
+    Condition("can_contain", 2, _can_contain, "{0} is able to hold {1}",
+              instead=_needed(_can_contain_instead)),
+    Condition("state", 2, _state, "{0} is {1}", instead=_fact_instead),
     # For actions that need evidence: a state that was not seen counts as false.
-    "seen": (2, lambda b, w, thing, state: _state(b, w, thing, state) is True),
-    "delivered": (2, _delivered),
-    "visible": (1, _visible),
-    "adjacent": (1, _adjacent),
-    "unclosed": (1, _unclosed),
-    "activated": (1, _activated),
-    "combined": (1, _combined),
-    # An effect only: the next look shows how the thing changed.
-    "changed": (1, lambda b, _, thing: None),
-    "looked_around": (0, lambda b, _: bool(b["visible"])),
-    "here_closed": (0, lambda b, _: b["containers"].get(b["location"] or "") == "closed"),
-    # An effect only: a field of a thing's record has a new value.
-    "becomes": (2, lambda b, _, field, value: None),
-    # An effect only: the first value that a field is given stays.
-    "begins": (2, lambda b, _, field, value: None),
-}  # fmt: skip
-OF_FIELDS = ("becomes", "begins")
-"""Effects that set a field of a record."""
+    Condition("seen", 2, lambda b, w, thing, state: _state(b, w, thing, state) is True,
+              "{0} is known to be {1}", instead=_fact_instead),
+    Condition("delivered", 2, _delivered, "{0} is in its final place, {1}"),
+    Condition("visible", 1, _visible, "{0} is in view", instead=_needed(_visible_instead)),
+    Condition("adjacent", 1, _adjacent, "{0} is next to here and not closed",
+              instead=_needed(_adjacent_instead)),
+    Condition("unclosed", 1, _unclosed, "{0} is not closed", "{0} is closed",
+              _needed(_door_instead)),
+    Condition("activated", 1, _activated, "{0} is on", "{0} is off", _switched_instead),
+    Condition("combined", 1, _combined, "all parts are in {0}"),
+    # The next look shows how the thing changed.
+    Condition("changed", 1, lambda b, _, thing: None, "{0} is changed", effect="thing"),
+    Condition("looked_around", 0, lambda b, _: bool(b["visible"]),
+              "you are informed about what is here"),
+    Condition("here_closed", 0, lambda b, _: b["containers"].get(b["location"] or "") == "closed",
+              "the place where you are is closed"),
+    # A field of a thing's record has a new value; of `begins` the first that it is given stays.
+    Condition("becomes", 2, lambda b, _, field, value: None, "{0} is {1} now", effect="field"),
+    Condition("begins", 2, lambda b, _, field, value: None, "{0} is {1} from now on",
+              effect="field"),
+)  # fmt: skip
 
 # Conditions that only `situations` may use; the manual supplies their truth.
 SITUATIONAL = {"last_failed"}
@@ -346,10 +439,13 @@ def evaluate(
 ) -> Truth:
     """Evaluate a predicate; an argument that is no parameter stands for itself.
 
-    It holds of a list if it holds of every item. A value that names nothing, such as a missing
-    argument, meets no need, not even a negated one.
+    A value that names nothing, such as a missing argument, and a list, of which it does not say
+    which items count, meet no need, not even a negated one.
     """
-    truth = _evaluate(predicate, belief, facts, bindings)
+    texts = Texts()
+    truth = _evaluate(predicate, belief, facts, bindings, texts)
+    if truth is True and texts.matter:  # of two readings the one counts that allows less
+        truth = _evaluate(predicate, belief, facts, bindings, Texts(loose=True))
     return False if truth is INVALID else truth  # type: ignore[return-value]
 
 
@@ -357,37 +453,46 @@ def may_hold(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
 ) -> bool:
     """Return whether nothing rules it out; a value of the wrong type rules out nothing."""
-    return _evaluate(predicate, belief, facts, bindings) is not False
+    texts = Texts()
+    truth = _evaluate(predicate, belief, facts, bindings, texts)
+    if truth is False and texts.matter:
+        truth = _evaluate(predicate, belief, facts, bindings, Texts(loose=True))
+    return truth is not False
 
 
-def scope_of(belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]) -> Scope:
+def scope_of(
+    belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any], texts: Texts = EXACT
+) -> Scope:
     """The scope of the terms in a condition."""
-    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts))
+    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts, texts), texts)
 
 
 def _holds(
-    belief: Belief, facts: StaticFacts, text: str, bindings: Mapping[str, Any]
+    belief: Belief, facts: StaticFacts, texts: Texts, text: str, bindings: Mapping[str, Any]
 ) -> Truth | Special:
-    return _evaluate(parse_predicate(text), belief, facts, bindings)
+    return _evaluate(parse_predicate(text), belief, facts, bindings, texts)
 
 
 def _evaluate(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
+    predicate: Predicate,
+    belief: Belief,
+    facts: StaticFacts,
+    bindings: Mapping[str, Any],
+    texts: Texts = EXACT,
 ) -> Truth | Special:
-    if predicate.name in WORDS:
-        scope = scope_of(belief, facts, bindings)
-        truth = compare(predicate.name, predicate.arguments, scope)
+    if reads_values(predicate.name):
+        scope = scope_of(belief, facts, bindings, texts)
+        truth = CONDITIONS[predicate.name].evaluate(predicate.arguments, scope)
         return truth if predicate.positive or not isinstance(truth, bool) else not truth
     if predicate.name in facts.predicates:
-        return _composed(predicate, belief, facts, bindings)
+        return _composed(predicate, belief, facts, bindings, texts)
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, facts, arguments)
-    choices = [argument_names(argument) for argument in arguments]
-    if not all(choices):
+    names = [argument_names(argument) for argument in arguments]
+    if any(isinstance(argument, list | tuple) for argument in arguments) or not all(names):
         return INVALID
-    truths = [_of_names(predicate, belief, facts, names) for names in product(*choices)]
-    return False if False in truths else None if None in truths else True
+    return _of_names(predicate, belief, facts, [name for each in names for name in each])
 
 
 def is_undecided(
@@ -398,12 +503,12 @@ def is_undecided(
         state = predicate._replace(name="state")
         return predicate.positive and evaluate(state, belief, facts, bindings) is None
     if predicate.name in facts.predicates:
-        things = things_of(predicate, belief, facts, bindings)
-        if isinstance(things, Special):
-            return things is UNKNOWN
+        inner = inner_bindings(predicate, belief, facts, bindings)
+        if isinstance(inner, Special):
+            return inner is UNKNOWN
         if not predicate.positive:
-            return _composed(predicate, belief, facts, bindings) is None
-        return all(_may_be_shown(predicate, belief, facts, inner) for inner in things)
+            return evaluate(predicate, belief, facts, bindings) is None
+        return _may_be_shown(predicate, belief, facts, inner)
     return evaluate(predicate, belief, facts, bindings) is None
 
 
@@ -440,13 +545,13 @@ def _of_names(
     if predicate.name in facts.affordances:
         truth = _affords(facts, predicate.name, names[0])
     else:
-        truth = PREDICATES[predicate.name][1](belief, facts, *names)
+        truth = CONDITIONS[predicate.name].evaluate(belief, facts, *names)
     return truth if truth is None or predicate.positive else not truth
 
 
 def is_evidence(predicate: Predicate, facts: StaticFacts) -> bool:
     """Return whether only an answer can show the predicate; without one it counts as false."""
-    if predicate.name == "seen" or predicate.name in WORDS:
+    if predicate.name == "seen" or reads_values(predicate.name):
         return True
     choices = facts.predicates.get(predicate.name, ())
     parts = [parse_predicate(text) for choice in choices for text in choice]
@@ -459,51 +564,46 @@ def choices_of(predicate: Predicate, facts: StaticFacts) -> list[list[Predicate]
     return [[parse_predicate(text) for text in choice] for choice in choices]
 
 
-def things_of(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> list[Mapping[str, Any]] | Special:
-    """What the choices of a composed predicate are evaluated with: one binding for each thing.
-
-    They see the arguments of the call, and the thing under its own name. A list is all its items.
-    """
-    if not predicate.arguments:
-        return [bindings]
-    value = value_of(parse_term(predicate.arguments[0]), scope_of(belief, facts, bindings))
-    if isinstance(value, Special):
-        return value
-    listed = value if isinstance(value, list | tuple) else [value]
-    things = [item if isinstance(item, Mapping) else argument_names(item) for item in listed]
-    if not things or not all(things):
-        return INVALID
-    flat = [each for item in things for each in (item if isinstance(item, list) else [item])]
-    return [{**bindings, ARGUMENT: thing} for thing in flat]
-
-
-def _composed(
-    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> Truth | Special:
-    """True if it holds of every thing; undecided if undecided parts could complete a choice."""
-    things = things_of(predicate, belief, facts, bindings)
-    if isinstance(things, Special):
-        return None if things is UNKNOWN else INVALID
-    choices = choices_of(predicate, facts)
-    truths = [_one_choice(choices, belief, facts, inner) for inner in things]
-    if not predicate.positive:
-        truths = [truth if truth is None else not truth for truth in truths]
-    return False if False in truths else None if None in truths else True
-
-
-def _one_choice(
-    choices: Sequence[Sequence[Predicate]],
+def inner_bindings(
+    predicate: Predicate,
     belief: Belief,
     facts: StaticFacts,
     bindings: Mapping[str, Any],
-) -> Truth:
-    truth: Truth = False
-    for choice in choices:
-        truths = [evaluate(part, belief, facts, bindings) for part in choice]
-        if all(truths):
-            return True
-        if False not in truths:
-            truth = None
-    return truth
+    texts: Texts = EXACT,
+) -> Mapping[str, Any] | Special:
+    """What the choices of a composed predicate are evaluated with.
+
+    They see the arguments of the call, and the thing under its own name.
+    """
+    if not predicate.arguments:
+        return bindings
+    value = value_of(parse_term(predicate.arguments[0]), scope_of(belief, facts, bindings, texts))
+    if isinstance(value, Special):
+        return value
+    if isinstance(value, Mapping):
+        return {**bindings, ARGUMENT: value}
+    names = [] if isinstance(value, list | tuple) else argument_names(value)
+    return {**bindings, ARGUMENT: names[0]} if names else INVALID
+
+
+def _composed(
+    predicate: Predicate,
+    belief: Belief,
+    facts: StaticFacts,
+    bindings: Mapping[str, Any],
+    texts: Texts,
+) -> Truth | Special:
+    """True if one choice holds; undecided if undecided parts could complete one.
+
+    An invalid part makes its choice invalid, so that its negation is not met either.
+    """
+    inner = inner_bindings(predicate, belief, facts, bindings, texts)
+    if isinstance(inner, Special):
+        return None if inner is UNKNOWN else INVALID
+    found = [
+        conjunction_of([_evaluate(part, belief, facts, inner, texts) for part in choice])
+        for choice in choices_of(predicate, facts)
+    ]
+    order: tuple[Truth | Special, ...] = (True, INVALID, None)
+    truth = next((each for each in order if each in found), False)
+    return truth if predicate.positive or not isinstance(truth, bool) else not truth

@@ -66,6 +66,25 @@ def _moment(value: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+TYPES = ("text", "number", "boolean", "date", "list", "object")
+"""The types that a rule may give an argument."""
+
+
+def typed(value: Any, kind: str) -> Any:
+    """The value of an argument; INVALID if it is not of the type that the rule gives it."""
+    if not kind or isinstance(value, Special):
+        return value
+    fits = {
+        "text": isinstance(value, str),
+        "number": as_number(value) is not None,
+        "boolean": isinstance(value, bool) or plain(str(value)) in ("true", "false"),
+        "date": as_moment(value) is not None,
+        "list": isinstance(value, list | tuple),
+        "object": isinstance(value, dict),
+    }
+    return value if fits[kind] else INVALID
+
+
 def as_word(value: Any) -> Any:
     """The value for equality: numbers by value, all else literally."""
     if isinstance(value, bool) or value is None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -21,8 +22,9 @@ from pydantic import (
 )
 
 from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
-from rpms.rules.predicates import OF_FIELDS, Predicate, Wording, parse_predicate
-from rpms.rules.terms import ANSWER, parse_term
+from rpms.rules.predicates import Predicate, Wording, parse_predicate
+from rpms.rules.registry import is_effect
+from rpms.rules.terms import ANSWER, all_terms, parse_term
 from rpms.vocabulary.spelling import Strict
 
 
@@ -136,6 +138,7 @@ class SceneLine(ManualEntry):
     kind: str = ""
 
 
+ArgumentType = Literal["text", "number", "boolean", "date", "list", "object"]
 OnViolation = Literal["refuse", "ask", "warn"]
 
 
@@ -156,13 +159,30 @@ class EnforcedRule(ManualEntry):
 _NAMED = re.compile(r"(\w+)=\{(\w+)\}")
 
 
+def _rule_name(name: str, argument: Any) -> Any:
+    """The name of an argument in the rules: ``order``, or ``{as: order, type: text}``."""
+    if not isinstance(argument, dict):
+        return argument
+    if unknown := argument.keys() - {"as", "type"}:
+        raise ValueError(f"arguments: '{name}' has the unknown key '{min(unknown)}'; as, type")
+    return argument.get("as", name)
+
+
+def _heads(condition: Predicate) -> set[str]:
+    """The names that the terms of a condition begin with."""
+    return {each.head for term in condition.arguments for each in all_terms(parse_term(term))}
+
+
 class ActionRule(EnforcedRule):
     """One action: its syntax, what must hold before it and what holds after it.
 
     For a tool, ``arguments`` can replace ``syntax``: a list of names, or a table with the name of
-    each in the rules. ``shows`` names the parameter that the tool's answer is about, if the answer
-    itself does not say so. ``gives`` names fields that its answer shows of other things, so that a
-    refusal can name this look-up.
+    each in the rules, or with ``{as: NAME, type: TYPE}``; a value of another type meets no need.
+    ``shows`` names the parameter that the tool's answer is about, if the answer itself does not say
+    so, and ``records`` the fields that identify things in it, if they are not those of the whole
+    manual. ``gives`` names fields that its answer shows of other things, so that a refusal can name
+    this look-up. The ``answers`` of a search, a mailbox or a browser come from ``outside``: they
+    are no evidence, whatever they say.
 
     ``if_refused`` explains a rejection although every precondition seemed to hold: something that
     the manual knows and the belief cannot. An action that is not ``printed`` is described fully by
@@ -188,8 +208,11 @@ class ActionRule(EnforcedRule):
     verified: str = ""
     verified_when: list[Condition] = []
     arguments: dict[str, str] = {}
+    types: dict[str, ArgumentType] = {}
     shows: str = ""
     gives: list[str] = []
+    records: list[str | Annotated[list[str], Field(min_length=2)]] | None = None
+    answers: Literal["", "outside"] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -199,6 +222,11 @@ class ActionRule(EnforcedRule):
             return data
         listed = data["arguments"]
         table = {name: name for name in listed} if isinstance(listed, list) else listed
+        if isinstance(table, dict):
+            tables = {name: each for name, each in table.items() if isinstance(each, dict)}
+            table = {name: _rule_name(name, each) for name, each in table.items()}
+            types = {table[name]: each["type"] for name, each in tables.items() if "type" in each}
+            data = {**data, "types": {**types, **data.get("types", {})}} if types else data
         if not isinstance(table, dict) or "syntax" in data:
             return {**data, "arguments": table}
         blanks = [f"{name}={{{parameter}}}" for name, parameter in table.items()]
@@ -207,9 +235,16 @@ class ActionRule(EnforcedRule):
     @model_validator(mode="after")
     def _fillable(self) -> ActionRule:
         _check_blanks(self.if_refused, self.parameters)
+        for name in self.types:
+            if name not in self.parameters:
+                raise ValueError(f"types: no parameter '{name}'")
         for field in ("rejected_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")
+        reads = [each for each in self.outcomes if ANSWER in _heads(each)]
+        if self.answers == "outside" and (self.shows or self.records or self.gives or reads):
+            advice = "leave out 'shows', 'records', 'gives' and effects that read the answer"
+            raise ValueError(f"answers from outside are no evidence: {advice}")
         return self
 
     @cached_property
@@ -225,7 +260,7 @@ class ActionRule(EnforcedRule):
     @cached_property
     def changes(self) -> bool:
         """True if it changes the world; false if its effects only record the tool's answer."""
-        values = [outcome.arguments[-1] for outcome in self.outcomes if outcome.name in OF_FIELDS]
+        values = [each.arguments[-1] for each in self.outcomes if is_effect(each.name, "field")]
         read = [value for value in values if parse_term(value).head == ANSWER]
         return len(read) < len(self.outcomes)
 
@@ -403,6 +438,14 @@ class Disambiguation(_Strict):
     carried: str = ""
 
 
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"'{name}' is no time zone such as UTC or Europe/Berlin") from error
+    return name
+
+
 class EnvironmentTier(_Strict):
     """Tier 3.
 
@@ -423,10 +466,12 @@ class EnvironmentTier(_Strict):
 
     ``policy`` has a policy's demands on tools. ``records`` names the fields that identify the
     objects of JSON answers, the most specific first: an object with ``order_id`` is the record of
-    that order, and a list of fields identifies a thing together. ``tables`` has constants of the
+    that order, and a list of fields identifies a thing together. ``list`` names fields that are
+    lists, so that a rule about them has to say of which items. ``tables`` has constants of the
     policy, such as fees by membership, and ``definitions`` has names for terms. ``now`` fixes the
-    time that conditions compare with. ``not_checkable`` has sentences of the policy that no rule
-    can check, each with the reason.
+    time that conditions compare with, and ``timezone`` says whose clocks ``hour`` and ``weekday``
+    read. ``not_checkable`` has sentences of the policy that no rule can check, each with the
+    reason.
 
     A table affirms what it lists and denies the rest. A learned table also lists what it denies,
     under ``ruled_out`` or ``cannot_contain``: any other kind is undecided.
@@ -455,9 +500,11 @@ class EnvironmentTier(_Strict):
     forbidden: list[Forbidden] = []
     policy: list[PolicyRule] = []
     records: list[str | Annotated[list[str], Field(min_length=2)]] = []
+    listed: list[str] = Field(default=[], alias="list")
     tables: dict[str, Any] = {}
     definitions: dict[str, TermText] = {}
     now: MomentText = ""
+    timezone: Annotated[str, AfterValidator(_check_zone)] = "UTC"
     not_checkable: dict[str, Text] = {}
     situations: list[SituationLine] = []
 
@@ -467,3 +514,34 @@ class ExtraTier(_Strict):
 
     tier: Annotated[str, StringConstraints(pattern=r"^[a-z][\w -]*$")]
     rules: list[Rule]
+
+
+TIERS: dict[str, type[BaseModel]] = {
+    "universal": UniversalTier, "domain": DomainTier, "environment": EnvironmentTier,
+}  # fmt: skip
+
+
+def json_schema(tier: str) -> dict[str, Any]:
+    """The JSON Schema of a file as people write it, with the short forms that are read as well."""
+    schema = TIERS[tier].model_json_schema()
+    parts, several = schema.get("$defs", {}), {"type": "array", "items": {"type": "string"}}
+    if action := parts.get("ActionRule"):
+        one = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+        action["properties"]["arguments"] = {
+            "anyOf": [several, {"type": "object", "additionalProperties": one}]
+        }
+        action["required"] = ["id", "name"]
+    if policy := parts.get("PolicyRule"):
+        policy["properties"]["action"] = {"anyOf": [{"type": "string"}, several]}
+    for name in ("Example", "PastAnswer", "ExampleCall"):  # a call's arguments stand among its keys
+        if name in parts:
+            parts[name]["additionalProperties"] = True
+            for key in ("now", "at"):  # YAML may read a time as one
+                parts[name]["properties"].pop(key, None)
+    schema["properties"].pop("now", None)
+    schema["properties"]["now"] = {"description": "The time that conditions compare with."}
+    if applicable := schema["properties"].get("applicable"):
+        applicable["additionalProperties"] = {"type": "array"}
+    schema["properties"]["replaces"] = {"type": "boolean"}
+    schema["required"] = []  # an overlay has the changes alone
+    return schema

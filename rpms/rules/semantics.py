@@ -13,19 +13,20 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
-    OF_FIELDS,
     Predicate,
     StaticFacts,
     argument_names,
     evaluate,
     is_evidence,
+    may_hold,
     parse_predicate,
     scope_of,
 )
+from rpms.rules.registry import is_effect
 from rpms.rules.scalars import Special
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.rules.terms import Term, parse_term
-from rpms.rules.values import record_name, value_of
+from rpms.rules.values import is_function, record_name, value_of
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -274,7 +275,7 @@ def apply_effects(
 ) -> None:
     """Apply effects to a belief; an effect on a list applies to each item."""
     for outcome in effects:
-        if outcome.name in OF_FIELDS:
+        if is_effect(outcome.name, "field"):
             _set_field(b, outcome, bindings, manual.facts)
             continue
         if outcome.name == "changed":
@@ -295,18 +296,22 @@ def _set_field(
         record = b["records"].get(name, {})
         if outcome.name == "begins" and field.path[-1] in record:
             continue
+        owned = b["owned"].setdefault(name, [])
         if isinstance(new, Special):
             record.pop(field.path[-1], None)
         else:
             b["records"].setdefault(name, record)[field.path[-1]] = new
+            owned += [field.path[-1]] if field.path[-1] not in owned else []
 
 
 def _forget(b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts) -> None:
     """Apply ``changed(order)`` or ``changed(order.status)``: it is out of date."""
     for name in _record_names(b, thing, bindings, facts):
-        if thing.path:
-            b["records"].get(name, {}).pop(thing.path[0], None)
-        else:
+        owned = b["owned"].get(name, [])
+        for field in [thing.path[0]] if thing.path else [*b["records"].get(name, ())]:
+            b["records"].get(name, {}).pop(field, None)
+            owned[:] = [each for each in owned if each != field]
+        if not thing.path:
             b["records"].pop(name, None)
 
 
@@ -314,7 +319,7 @@ def _record_names(
     b: Belief, thing: Term, bindings: Mapping[str, Any], facts: StaticFacts
 ) -> list[str]:
     """The names of the records that an effect is about: of an argument, or of ``record(...)``."""
-    if not thing.is_function:
+    if not is_function(thing):
         return argument_names(bindings.get(thing.head, thing.head))
     scope = scope_of(b, facts, bindings)
     parts = [value_of(inner, scope) for inner in thing.inner]
@@ -411,10 +416,19 @@ def forbidden_patterns(
             pattern,
             fits
             and all(
-                belief is not None and evaluate(parse_predicate(t), belief, manual.facts, bindings)
-                for t in pattern.when
+                belief is not None and _binds(manual, parse_predicate(text), belief, bindings)
+                for text in pattern.when
             ),
         )
+
+
+def _binds(
+    manual: Manual, condition: Predicate, belief: Belief, bindings: Mapping[str, Any]
+) -> bool:
+    """Return whether a rule under this condition applies; over values also where it may hold."""
+    if is_evidence(condition, manual.facts) and condition.name != "seen":
+        return may_hold(condition, belief, manual.facts, bindings)
+    return evaluate(condition, belief, manual.facts, bindings) is True
 
 
 def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: GoalSpec) -> bool:

@@ -7,21 +7,11 @@ from datetime import datetime
 from decimal import Decimal
 
 from rpms.rules.scalars import ABSENT, INVALID, NO_ENTRY, UNKNOWN
-from rpms.rules.terms import ITEM, NOW, Term, parse_term
-from rpms.rules.values import Scope, value_of
+from rpms.rules.terms import CONTEXT, ITEM, NOW, Term, parse_term
+from rpms.rules.values import FUNCTIONS, WINDOW, Scope, is_function, value_of
 
 LONGEST = 60
 """The most characters of a value that a refusal prints."""
-_PHRASES = {
-    "count": "the number of {0}",
-    "total": "the sum of {0}",
-    "product": "the product of {0}",
-    "difference": "the difference of {0}",
-    "largest": "the largest of {0}",
-    "first": "the first of {0}",
-    "last": "the last of {0}",
-    "pairs": "{0} in pairs",
-}
 
 
 def spoken(text: str, scope: Scope) -> str:
@@ -30,7 +20,7 @@ def spoken(text: str, scope: Scope) -> str:
 
 
 def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
-    if term.is_function:
+    if is_function(term):
         return _of_fields(term, _spoken_function(term, scope))
     if term.head in scope.tools.arguments and term.head not in scope.bindings:
         same = " and ".join(inner.label or inner.head for inner in term.inner)
@@ -40,6 +30,8 @@ def _spoken(term: Term, scope: Scope, bare: bool = False) -> str:
         defined = term.head in scope.tools.definitions
         return _of_fields(term, f"the {term.head.replace('_', ' ')}" if defined else term.head)
     value = scope.bindings[term.head]
+    if term.head == CONTEXT:
+        return _of_fields(term, "the runtime context")
     if not term.path:  # in a prompt, without values, it is a blank
         blank = not bare and isinstance(value, str) and value == f"<{term.head}>"
         return f"<{term.head}>" if blank else term.head
@@ -55,7 +47,9 @@ def _owner(value: object, term: Term) -> str:
 
 
 def _spoken_function(term: Term, scope: Scope) -> str:
-    parts = [_spoken(inner, scope, bare=True) for inner in term.inner]
+    parts = [_spoken(each, scope, bare=True) for each in term.inner if each.label != WINDOW]
+    for window in (each for each in term.inner if each.label == WINDOW):
+        parts[-1] += f" of the last {window.text} hours"
     if term.head == "entry" and len(parts) == 2:
         return f"the entry {_short(term.inner[1], scope) or parts[1]} of {parts[0]}"
     if term.head == "record":
@@ -67,7 +61,7 @@ def _spoken_function(term: Term, scope: Scope) -> str:
     if term.head == "collect":
         inner = _spoken(term.inner[1], scope.of_item(ITEM), bare=True)
         return f"{inner} for each {ITEM} of {parts[0]}"
-    return _PHRASES[term.head].format(" and ".join(parts))
+    return FUNCTIONS[term.head].phrase.format(" and ".join(parts))
 
 
 def _short(term: Term, scope: Scope) -> str:

@@ -16,14 +16,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-NOW, ITEM, ANSWER = "now", "item", "answer"
-"""The time; the item that a condition within a term is about; in an effect, the tool's answer."""
-FUNCTIONS = (
-    "count", "total", "product", "difference", "largest", "first", "last", "entry", "record",
-    "pairs", "collect", "matching",
-)  # fmt: skip
-PER_ITEM = ("collect", "matching")
-"""Functions of a list whose other arguments are evaluated for each ``item``."""
+NOW, ITEM, ANSWER, CONTEXT = "now", "item", "answer", "context"
+"""The time; the item that a condition within a term is about; in an effect, the tool's answer; the
+runtime context of the agent, such as who is logged in."""
 _NAME = re.compile(r"[^\W\d]\w*")
 _CALL = re.compile(r"(\w+)\((.*)\)((?:\.\w+)*)", re.DOTALL)
 _LABEL = re.compile(r"([^\W\d]\w*)\s*=\s*(.+)", re.DOTALL)
@@ -40,11 +35,6 @@ class Term(NamedTuple):
     path: tuple[str, ...] = ()
     label: str = ""
     text: str = ""
-
-    @property
-    def is_function(self) -> bool:
-        """True for a function, false for an argument, a tool or a literal."""
-        return bool(self.inner) and self.head in FUNCTIONS
 
 
 @lru_cache(maxsize=4096)

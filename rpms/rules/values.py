@@ -7,9 +7,10 @@ number, meets no condition, not even a negated one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from rpms.rules.scalars import (
     ABSENT,
@@ -17,15 +18,19 @@ from rpms.rules.scalars import (
     NO_ENTRY,
     UNKNOWN,
     Special,
+    as_moment,
     as_number,
     as_word,
+    plain,
     same_name,
 )
-from rpms.rules.terms import FUNCTIONS, ITEM, NOW, Term, parse_term
-from rpms.vocabulary.belief import Belief
+from rpms.rules.terms import ITEM, NOW, Term, parse_term
+from rpms.vocabulary.belief import Belief, PastCall
 
 Comparison = bool | None
 LISTS = (list, tuple, set, frozenset)
+WINDOW = "within_hours"
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 class Tools(NamedTuple):
@@ -35,6 +40,36 @@ class Tools(NamedTuple):
     time: str = ""
     tables: Mapping[str, Any] = {}
     definitions: Mapping[str, str] = {}
+    zone: str = "UTC"
+
+
+class Texts:
+    """How texts are compared: exactly, or ``loose`` about case and outer blanks.
+
+    ``matter`` becomes true where the two differ.
+    """
+
+    def __init__(self, loose: bool = False) -> None:
+        self.loose, self.matter = loose, False
+
+    def key(self, value: Any) -> Any:
+        """What two equal values have in common."""
+        word = as_word(value)
+        return self.form(word) if isinstance(word, str) else word
+
+    def form(self, text: str) -> str:
+        """A text as it is compared."""
+        return plain(text) if self.loose else text
+
+    def equal(self, value: Any, other: Any) -> bool:
+        """Return whether two values are the same."""
+        same: bool = self.key(value) == self.key(other)
+        if not same and isinstance(value, str) and isinstance(other, str):
+            self.matter = self.matter or plain(value) == plain(other)
+        return same
+
+
+EXACT = Texts()
 
 
 class Scope(NamedTuple):
@@ -44,6 +79,8 @@ class Scope(NamedTuple):
     tools: Tools
     bindings: Mapping[str, Any]
     holds: Callable[[str, Mapping[str, Any]], Comparison | Special] = lambda text, bindings: None
+    texts: Texts = EXACT
+    since: datetime | None = None  # of earlier calls only those from then on count
 
     def of_item(self, item: Any) -> Scope:
         """The same scope, for one item of a list."""
@@ -52,8 +89,8 @@ class Scope(NamedTuple):
 
 def value_of(term: Term, scope: Scope) -> Any:
     """The value of a term, or a ``Special`` marker."""
-    if term.inner and term.head in _FUNCTIONS:
-        value = _FUNCTIONS[term.head](term, scope)
+    if is_function(term):
+        value = FUNCTIONS[term.head].evaluate(term, scope)
         if isinstance(value, str) and term.path:
             value = _record_of(scope, value)
         return _walk(value, term.path) if term.path else value
@@ -112,8 +149,8 @@ def _gather(values: list[Any]) -> Any:
     return next((value for value in values if isinstance(value, Special)), values)
 
 
-def _earlier(term: Term, scope: Scope) -> Any:
-    """The earlier calls of a tool, or an argument of each."""
+def _earlier(term: Term, scope: Scope, failed: bool = False) -> Any:
+    """The earlier calls of a tool, or an argument of each; ``failed`` ones too if asked for."""
     called = scope.tools.arguments[term.head]
     values: dict[str, Any] = {}
     for inner in term.inner:
@@ -126,12 +163,20 @@ def _earlier(term: Term, scope: Scope) -> Any:
         call["arguments"]
         for call in scope.belief["calls"]
         if call["tool"] == term.head
+        and (failed or not call.get("failed"))
+        and _is_since(call, scope.since)
         and all(same_name(call["arguments"].get(k, ABSENT), value) for k, value in values.items())
     ]
     if not term.path:
         return calls
     first, *rest = term.path
     return _gather([_walk(call.get(called.get(first, first), INVALID), rest) for call in calls])
+
+
+def _is_since(call: PastCall, since: datetime | None) -> bool:
+    """A call of which nobody knows when it was made counts as well."""
+    made = as_moment(call.get("at", ""))
+    return since is None or made is None or made >= since
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -153,6 +198,60 @@ def items_of(term: Term, scope: Scope) -> list[Any] | Special:
 
 def _inner_values(term: Term, scope: Scope) -> list[Any]:
     return [value_of(inner, scope) for inner in term.inner]
+
+
+def time_of(scope: Scope) -> datetime:
+    """The time of the manual, else of the clock."""
+    return as_moment(scope.tools.time) or datetime.now(UTC)
+
+
+def _in_window(function: Callable[[Term, Scope], Any]) -> Callable[[Term, Scope], Any]:
+    """A function of earlier calls, of which ``within_hours=24`` takes the latest."""
+
+    def value(term: Term, scope: Scope) -> Any:
+        windows = [inner for inner in term.inner if inner.label == WINDOW]
+        if windows:
+            hours = as_number(value_of(windows[0], scope))
+            if hours is None:
+                return INVALID
+            scope = scope._replace(since=time_of(scope) - timedelta(hours=float(hours)))
+            rest = tuple(inner for inner in term.inner if inner.label != WINDOW)
+            term = term._replace(inner=rest)
+        return function(term, scope)
+
+    return value
+
+
+def _of_moment(part: Callable[[datetime], Any]) -> Callable[[Term, Scope], Any]:
+    """A part of a time, as the clocks of the manual's time zone show it."""
+
+    def value(term: Term, scope: Scope) -> Any:
+        moment = value_of(term.inner[0], scope)
+        if isinstance(moment, Special):
+            return moment
+        read = as_moment(moment)
+        return INVALID if read is None else part(read.astimezone(ZoneInfo(scope.tools.zone)))
+
+    return value
+
+
+def _days_between(term: Term, scope: Scope) -> Any:
+    """The number of midnights between two times, whichever comes first."""
+    days = [
+        _of_moment(lambda moment: moment.date())(Term("", (each,)), scope) for each in term.inner
+    ]
+    if any(isinstance(day, Special) for day in days) or len(days) != 2:
+        return UNKNOWN if UNKNOWN in days else INVALID
+    return abs((days[0] - days[1]).days)
+
+
+def _round(term: Term, scope: Scope) -> Any:
+    """A number to so many decimal places, half of one upwards; without them a whole number."""
+    numbers = _numbers(_inner_values(term, scope))
+    if isinstance(numbers, Special) or not 1 <= len(numbers) <= 2:
+        return numbers if isinstance(numbers, Special) else INVALID
+    places = int(numbers[1]) if len(numbers) == 2 else 0
+    return numbers[0].quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 
 def _count(term: Term, scope: Scope) -> Any:
@@ -223,11 +322,11 @@ def _entry(term: Term, scope: Scope) -> Any:
     if isinstance(table, Special) or isinstance(key, Special):
         return UNKNOWN if UNKNOWN in (table, key) else _first_special(table, key)
     if isinstance(key, list | tuple):
-        return _gather([_look_up(table, each, term.inner[1].label) for each in key])
-    return _look_up(table, key, term.inner[1].label)
+        return _gather([_look_up(table, each, term.inner[1].label, scope) for each in key])
+    return _look_up(table, key, term.inner[1].label, scope)
 
 
-def _look_up(table: Any, key: Any, field: str) -> Any:
+def _look_up(table: Any, key: Any, field: str, scope: Scope) -> Any:
     if not isinstance(key, str | int) or isinstance(key, bool):
         return INVALID
     if isinstance(table, Mapping):
@@ -235,7 +334,7 @@ def _look_up(table: Any, key: Any, field: str) -> Any:
     if not isinstance(table, list | tuple) or not field:
         return INVALID
     rows = (row for row in table if isinstance(row, Mapping) and field in row)
-    return next((row for row in rows if as_word(row[field]) == as_word(key)), NO_ENTRY)
+    return next((row for row in rows if scope.texts.equal(row[field], key)), NO_ENTRY)
 
 
 def _first_special(*values: Any) -> Any:
@@ -291,23 +390,55 @@ def _matching(term: Term, scope: Scope) -> Any:
 
 def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison | Special:
     """Return whether all conditions hold; undecided if none fails and one is undecided."""
-    truths = [scope.holds(condition.text, scope.bindings) for condition in conditions]
-    order: tuple[Comparison | Special, ...] = (INVALID, False, None)
+    return conjunction_of([scope.holds(each.text, scope.bindings) for each in conditions])
+
+
+def conjunction_of(truths: Sequence[Comparison | Special]) -> Comparison | Special:
+    """What several conditions come to together; one that does not hold decides."""
+    order: tuple[Comparison | Special, ...] = (False, INVALID, None)
     return next((truth for truth in order if truth in truths), True)
 
 
-_FUNCTIONS: dict[str, Callable[[Term, Scope], Any]] = {
-    "count": _count,
-    "total": _arithmetic(lambda numbers: sum(numbers, Decimal(0))),
-    "product": _arithmetic(_multiplied),
-    "difference": _difference,
-    "largest": _arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
-    "first": _at(0),
-    "last": _at(-1),
-    "entry": _entry,
-    "record": _record,
-    "pairs": _pairs,
-    "collect": _collect,
-    "matching": _matching,
-}
-assert _FUNCTIONS.keys() == {*FUNCTIONS}
+def _attempts(term: Term, scope: Scope) -> Any:
+    """The number of calls of a tool, also those that were answered with an error."""
+    calls = _earlier(term.inner[0], scope, failed=True)
+    return len(calls) if isinstance(calls, list) else INVALID
+
+
+class Function(NamedTuple):
+    """A function of terms, how it reads, and whether its other arguments are about each item."""
+
+    evaluate: Callable[[Term, Scope], Any]
+    phrase: str = ""
+    per_item: bool = False
+    takes: str = "value"
+    labels: tuple[str, ...] | None = ()  # of its arguments; None for any
+
+
+FUNCTIONS: dict[str, Function] = {
+    "count": Function(_in_window(_count), "the number of {0}", labels=(WINDOW,)),
+    "attempts": Function(_in_window(_attempts), "the number of all {0}", labels=(WINDOW,)),
+    "total": Function(_in_window(_arithmetic(lambda numbers: sum(numbers, Decimal(0)))),
+                      "the sum of {0}", takes="number", labels=(WINDOW,)),
+    "round": Function(_round, "{0} rounded", takes="number"),
+    "hour": Function(_of_moment(lambda moment: moment.hour), "the hour of {0}", takes="date"),
+    "weekday": Function(_of_moment(lambda moment: WEEKDAYS[moment.weekday()]),
+                        "the weekday of {0}", takes="date"),
+    "days_between": Function(_days_between, "the number of days between {0}", takes="date"),
+    "product": Function(_arithmetic(_multiplied), "the product of {0}", takes="number"),
+    "difference": Function(_difference, "the difference of {0}", takes="number"),
+    "largest": Function(_arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
+                        "the largest of {0}", takes="number"),
+    "first": Function(_at(0), "the first of {0}"),
+    "last": Function(_at(-1), "the last of {0}"),
+    "entry": Function(_entry, labels=None),
+    "record": Function(_record),
+    "pairs": Function(_pairs, "{0} in pairs", labels=None),
+    "collect": Function(_collect, per_item=True),
+    "matching": Function(_matching, per_item=True),
+}  # fmt: skip
+
+
+def is_function(term: Term) -> bool:
+    """True for a function, false for an argument, a tool or a literal."""
+    return bool(term.inner) and term.head in FUNCTIONS

@@ -8,99 +8,65 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rpms.rules.comparisons import WORDS
 from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
     choices_of,
     evaluate,
+    inner_bindings,
     parse_predicate,
-    places_around,
     scope_of,
-    things_of,
 )
+from rpms.rules.registry import CONDITIONS, Condition, reads_values
 from rpms.rules.scalars import Special
 from rpms.rules.term_wording import spoken, value_clause
 from rpms.rules.terms import ITEM, parse_term
-from rpms.rules.values import items_of
-from rpms.vocabulary.belief import Belief, empty_belief, kind_of
-from rpms.vocabulary.naming import bare_name, find_name
+from rpms.rules.values import Scope, items_of, value_of
+from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.output import with_article
 
-# Each predicate as a statement about the present state; a negated form where "not" is not enough. A
-# world may add its own. A need is derived from the same statement (``need``), so that no need is
-# printed in the form of a fact.
-STATEMENTS: dict[str, str] = {
-    "at": "you are at {0}",
-    "not at": "you are somewhere else than {0}",
-    "place": "{0} is a place here",
-    "holding": "you hold {0}",
-    "not holding": "you do not hold {0}",
-    "hand_empty": "your hand is empty",
-    "not hand_empty": "your hand is full",
-    "open": "{0} is open",
-    "closed": "{0} is closed",
-    "accessible": "{0} is open (if it has a door)",
-    "not accessible": "{0} is closed",
-    "in": "{0} is in/on {1}",
-    "here": "{0} is where you are",
-    "kind": "{0} is {1}",
-    "can_contain": "{0} is able to hold {1}",
-    "state": "{0} is {1}",
-    "seen": "{0} is known to be {1}",
-    "delivered": "{0} is in its final place, {1}",
-    "visible": "{0} is in view",
-    "adjacent": "{0} is next to here and not closed",
-    "unclosed": "{0} is not closed",
-    "not unclosed": "{0} is closed",
-    "activated": "{0} is on",
-    "not activated": "{0} is off",
-    "combined": "all parts are in {0}",
-    "changed": "{0} is changed",
-    "becomes": "{0} is {1} now",
-    "begins": "{0} is {1} from now on",
-    "looked_around": "you are informed about what is here",
-    "here_closed": "the place where you are is closed",
-}
 UNSHOWN = "no answer has shown that yet"
 """Printed for an unmet need of evidence when nothing is known."""
 MOST_ITEMS = 3
 """A refusal states the values of this many items of a list."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
+_UNWORDED = Condition("", 0, lambda *_: None)
 # Separates the clauses of a compound statement: each clause has its own verb.
 _JOINT = re.compile(r"(; |, | or | and )")
 
 
 def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """A predicate as a statement, with the names filled in: ``X is closed``."""
-    if predicate.name in WORDS:
+    if reads_values(predicate.name):
         words = _compared(predicate, bindings, facts)
         return words if predicate.positive else _denied(words)
     names = [_name(argument, bindings, facts) for argument in predicate.arguments]
     if sentence := fact_sentence(predicate, names, facts):
         return sentence
-    statements = {**STATEMENTS, **facts.wording.phrases}
-    if not predicate.positive and (denied := statements.get(f"not {predicate.name}")):
+    declared, phrases = CONDITIONS.get(predicate.name, _UNWORDED), facts.wording.phrases
+    denied = phrases.get(f"not {predicate.name}", declared.denied)
+    if not predicate.positive and denied:
         return denied.format(*names)
     adjective = predicate.name.replace("_", " ")
     plain = f"{{0}} is {adjective}" if names else f"this is {adjective}"
     if predicate.name == "kind":
         names = [names[0], with_article(names[1])]
-    words = statements.get(predicate.name, plain).format(*names)
+    words = phrases.get(predicate.name, declared.statement or plain).format(*names)
     return words if predicate.positive else _denied(words)
 
 
 def _compared(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFacts) -> str:
     """Word a comparison by its terms, not their values: ``<usd> is at most the total of O1``."""
     scope = scope_of(empty_belief(), facts, bindings)
-    if predicate.name == "any":
+    condition = CONDITIONS[predicate.name]
+    if condition.quantifies:
         listed, *conditions = predicate.arguments
         inner = {**bindings, ITEM: ITEM}
         parts = (statement(parse_predicate(text), inner, facts) for text in conditions)
-        return WORDS["any"].format(spoken(listed, scope), " and ".join(parts))
+        return condition.statement.format(spoken(listed, scope), " and ".join(parts))
     first, *others = (spoken(term, scope) for term in predicate.arguments)
     more = [", ".join(others)] if predicate.name == "one_of" else others
-    return WORDS[predicate.name].format(first, *more)
+    return condition.statement.format(first, *more)
 
 
 def _name(argument: str, bindings: Mapping[str, str], facts: StaticFacts) -> str:
@@ -152,10 +118,12 @@ def contrary(
     All of it comes from the belief: the location, the hand, doors, last sightings. A predicate that
     the world words itself gets no sentence of ours, which might not fit: "you hold a lock".
     """
-    if predicate.name in WORDS:
-        if predicate.name == "any":
+    if reads_values(predicate.name):
+        if CONDITIONS[predicate.name].quantifies:
             return _items_instead(predicate, belief, facts, bindings)
         scope = scope_of(belief, facts, bindings)
+        if bare := _of_a_list(predicate, scope):
+            return bare
         parts = (value_clause(term, scope) for term in predicate.arguments)
         return " and ".join(dict.fromkeys(filter(None, parts)))
     if predicate.name in facts.predicates:
@@ -163,51 +131,39 @@ def contrary(
     custom = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
     if custom and predicate.name in ("at", "holding", "hand_empty"):
         return ""
-    names = [str(bindings.get(name, name)) for name in predicate.arguments]
-    key = f"{'' if predicate.positive else 'not '}{predicate.name}"
-    location, holding = belief["location"], ", ".join(belief["holding"])
-    hand = f"you hold {holding}" if holding else "you hold nothing"
-    container = find_name(names[0], belief["containers"]) if names else None
-    door = belief["containers"].get(container or "", "")
-    if key in ("at", "here") and location is None:
-        return "you are at none of the places yet"
-    if key == "at":
-        return f"you are at {location}"
-    if key == "not at":
-        return f"you are at {names[0]} already"
-    if key in ("holding", "hand_empty"):
-        return hand
-    if key in ("open", "closed", "accessible", "unclosed"):
-        return f"{names[0]} is {door}" if door else f"{names[0]} has no door"
-    if key == "here":
-        last_place = belief["last_seen"].get(names[0])
-        return f"{names[0]} was last seen at {last_place}" if last_place else hand
-    if key == "in":
-        if names[0] in belief["holding"]:
-            return f"you hold {names[0]}"
-        last_place = belief["last_seen"].get(names[0])
-        if last_place and facts.unmoved:
-            return statement(Predicate(True, "in", (names[0], last_place)), {}, facts)
-        if last_place:
-            return f"{names[0]} was last seen at {last_place}"
-        return f"it was not there when {names[1]} was searched"
-    if key == "can_contain":
-        place, thing = (with_article(kind_of(name)) for name in names)
-        return f"{place} does not take {thing}"
-    if key == "adjacent" and location is not None:
-        if names[0] in facts.connected.get(location, ()):
-            return f"the way from {location} to {names[0]} is closed"
-        return f"no way leads from {location} to {names[0]}"
-    if key in ("activated", "not activated"):
-        return f"{names[0]} is {'off' if predicate.positive else 'on'}"
-    if key == "visible":
-        closed = (place for place in places_around(belief, bare_name(names[0]))
-                  if belief["containers"].get(place) == "closed")  # fmt: skip
-        return next((f"it is in {place}, which is closed" for place in closed), "")
-    if key in ("state", "seen", "not state", "not seen"):
-        instead = _fact_instead(belief, facts, names[0], names[1])
-        return instead or (UNSHOWN if key == "seen" else "")
+    names = tuple(str(bindings.get(name, name)) for name in predicate.arguments)
+    instead = CONDITIONS.get(predicate.name, _UNWORDED).instead
+    said = instead(predicate._replace(arguments=names), belief, facts) if instead else ""
+    if not isinstance(said, str):
+        said = " and ".join(statement(fact, {}, facts) for fact in said)
+    return said or UNSHOWN * (predicate.positive and predicate.name == "seen")
+
+
+def _of_a_list(predicate: Predicate, scope: Scope) -> str:
+    """Why a bare condition on a list is not met, and what to write; empty for any other."""
+    declared = CONDITIONS.get(predicate.name, _UNWORDED)
+    if declared.whole or declared.quantifies:
+        return ""
+    values = predicate.arguments[:1] if predicate.name == "one_of" else predicate.arguments
+    for number, text in enumerate(values):
+        term = parse_term(text)
+        for length in range(len(term.path) + 1):
+            parts = term._replace(path=term.path[:length])
+            if isinstance(value_of(parts, scope), list | tuple):
+                whole, right_form = of_items(predicate, number, length)
+                return f"{whole} is a list, and the rule must say of which items: {right_form}"
     return ""
+
+
+def of_items(predicate: Predicate, number: int, length: int) -> tuple[str, str]:
+    """The list in an argument, up to so many of its fields, and the condition of its items."""
+    text, path = predicate.arguments[number], parse_term(predicate.arguments[number]).path[length:]
+    whole = text[: len(text) - sum(len(field) + 1 for field in path)]
+    arguments = list(predicate.arguments)
+    arguments[number] = ".".join((ITEM, *path))
+    inner = predicate._replace(positive=True, arguments=tuple(arguments))
+    quantity = "all" if predicate.positive else "none"
+    return whole, f"{quantity}({whole}, {inner})"
 
 
 def _choices_instead(
@@ -215,17 +171,16 @@ def _choices_instead(
 ) -> str:
     """State what holds instead of each choice of a composed predicate, if all ask for evidence.
 
-    For other predicates the hand and the location would be repeated for each choice. Of a list, the
-    first item that the predicate does not hold of is stated.
+    For other predicates the hand and the location would be repeated for each choice.
     """
-    things = things_of(predicate, belief, facts, bindings)
-    if isinstance(things, Special):
-        return value_clause(predicate.arguments[0], scope_of(belief, facts, bindings))
-    choices, one = choices_of(predicate, facts), predicate._replace(arguments=())
-    if any(p.name != "seen" and p.name not in {*WORDS, *facts.predicates}
+    inner = inner_bindings(predicate, belief, facts, bindings)
+    if isinstance(inner, Special):
+        scope = scope_of(belief, facts, bindings)
+        return _of_a_list(predicate, scope) or value_clause(predicate.arguments[0], scope)
+    choices = choices_of(predicate, facts)
+    if any(p.name != "seen" and not reads_values(p.name) and p.name not in facts.predicates
            for choice in choices for p in choice):  # fmt: skip
         return ""
-    inner = next((thing for thing in things if evaluate(one, belief, facts, thing) is not True), {})
     parts: list[str] = []
     for choice in choices:
         truths = {part: evaluate(part, belief, facts, inner) for part in choice}
@@ -263,22 +218,10 @@ def _items_instead(
     for item in items[:MOST_ITEMS]:
         inner = scope.of_item(item).bindings
         for condition in map(parse_predicate, conditions):
-            if evaluate(condition, belief, facts, inner) is not True:
+            if evaluate(condition, belief, facts, inner) is not (predicate.name != "none"):
                 parts.append(contrary(condition, belief, facts, inner))
                 break
     return _joined(parts)
-
-
-def _fact_instead(belief: Belief, facts: StaticFacts, thing: str, state: str) -> str:
-    """Word the facts on record that exclude a state of a thing, or the state itself."""
-    record = belief["flags"].get(thing, "")
-    recorded = record.split(", ") if record else []
-    rivals = {fact for family in facts.alternatives if state in family for fact in family}
-    relevant = [
-        fact for fact in recorded if fact == state or fact in rivals or not facts.alternatives
-    ]
-    predicates = (Predicate(True, "state", (thing, fact)) for fact in relevant)
-    return " and ".join(statement(fact, {}, facts) for fact in predicates)
 
 
 def fact_sentence(predicate: Predicate, names: Sequence[str], facts: StaticFacts) -> str:

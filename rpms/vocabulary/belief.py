@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -24,10 +24,12 @@ class Event(TypedDict):
 
 
 class PastCall(TypedDict):
-    """A tool call that was carried out."""
+    """A tool call that was carried out, when, and whether it was answered with an error."""
 
     tool: str
     arguments: dict[str, Any]
+    failed: NotRequired[bool]
+    at: NotRequired[str]
 
 
 class Belief(TypedDict):
@@ -51,6 +53,7 @@ class Belief(TypedDict):
         progress: pointer into the goal's sub-goals, for environments that count it.
         records: the fields that tools' answers gave for each thing, for agents with tools.
         calls: the tool calls that were carried out, in order, for agents with tools.
+        owned: of each record the fields that a look-up of this very thing has shown.
     """
 
     location: str | None
@@ -70,19 +73,21 @@ class Belief(TypedDict):
     progress: int
     records: dict[str, dict[str, Any]]
     calls: list[PastCall]
+    owned: dict[str, list[str]]
 
 
 def empty_belief() -> Belief:
     return Belief(
         location=None, reachable=[], spots={}, holding=[], containers={}, last_seen={}, also_at={},
         places=[], searched=[], visible=[], alike={}, flags={}, events=[], disambiguation={},
-        progress=0, records={}, calls=[],
+        progress=0, records={}, calls=[], owned={},
     )  # fmt: skip
 
 
 def fingerprint(belief: Belief) -> str:
     """A short hash of a belief, kept for every step of an episode; calls are ignored."""
-    text = json.dumps(without_calls(belief), sort_keys=True, default=str)
+    shown = {name: part for name, part in without_calls(belief).items() if name != "owned"}
+    text = json.dumps(shown, sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -100,6 +105,7 @@ def copy_belief(belief: Belief) -> Belief:
     copy["also_at"] = {thing: list(places) for thing, places in copy["also_at"].items()}
     copy["events"] = [event.copy() for event in belief["events"]]
     copy["records"] = {thing: dict(fields) for thing, fields in copy["records"].items()}
+    copy["owned"] = {thing: [*fields] for thing, fields in copy["owned"].items()}
     copy["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in copy["calls"]]
     return copy
 

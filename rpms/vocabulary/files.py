@@ -128,10 +128,10 @@ def read_yaml(file: Path) -> tuple[yaml.Node | None, object]:
         mark = getattr(error, "problem_mark", None)
         line = min(mark.line, text.count("\n")) + 1 if mark else 1
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from error
+        raise RpmsError(f"{file}:{line}: not valid YAML: {problem}") from None
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML says of a text that is no number or date though its tag or form says so.
-        raise RpmsError(f"{file}: a value in it does not fit its type: {error}") from error
+        raise RpmsError(f"{file}: a value in it does not fit its type: {error}") from None
 
 
 def refuse_special(file: Path) -> Path:

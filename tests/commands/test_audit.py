@@ -181,7 +181,7 @@ def test_a_folder_of_the_recorder(rpms: Rpms, tmp_path: Path, guarded: bool) -> 
     found = [(row["call"], row["verdict"], row["rule"]) for row in rows]
     if guarded:
         assert done.code == 0
-        assert found == [(0, "fine", ""), (1, "fine", "P-LIMIT"), (2, "fine", "P-LIMIT"),
+        assert found == [(0, "fine", ""), (1, "fine", "P-LIMIT"), (2, "fine", "P-CURRENCY"),
                          (3, "fine", "")]  # fmt: skip
     else:
         assert done.code == 1

@@ -51,7 +51,7 @@ def test_a_new_desk_runs_at_once_where_it_was_written(tmp_path: Path, shell: She
     checked = shell("rpms rules check --env kiosk", tmp_path)
     assert checked.code == 0 and re.search(r"problems\n.*\n.* 0\n", checked.out), checked
     printed = python("-m kiosk.agent", tmp_path)
-    stopped = re.findall(r"^stopped .*\[(P-\w+)\]", printed, re.M)
+    stopped = re.findall(r"^stopped .* was not carried out \[(P-\w+)\]", printed, re.M)
     assert stopped == ["P-VERIFIED", "P-TOTAL", "P-ONCE", "P-LARGE"]
     assert re.findall(r"^asked .*\[(P-\w+)\]", printed, re.M) == ["P-LARGE"]
     assert printed.count("\nanswer ") == 4 and "Paid: [('O1', 60.0)]." in printed
@@ -60,7 +60,7 @@ def test_a_new_desk_runs_at_once_where_it_was_written(tmp_path: Path, shell: She
         failure.replace(".0", "")
     )
     tested = python("-m pytest -q -p no:cacheprovider kiosk", tmp_path)
-    assert "6 passed" in tested
+    assert "7 passed" in tested
 
 
 def test_the_conversation_is_recorded_in_the_format_of_openai(tmp_path: Path, shell: Shell) -> None:

@@ -11,21 +11,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
 
 from rpms.guard import RulesGuard
+from rpms.guard.guarded_tool import PastTheGuard
 
 Arguments = dict[str, Any]
 ODD: list[Any] = [
     None, True, False, "", " ", "\n", "nan", "inf", "1e3", "1e400", float("nan"), float("inf"),
     -1, 0, 0.005, 1e9, 10**15, "\u0665", [], {}, ["x"], {"a": 1}, "null", "x=5", "\x00",
+    [1, 2], ["O1", "O2"], [[]], [5.0],
 ]  # fmt: skip
 SERDE = JsonPlusSerializer()
+LIES = ["ok", "done", "{}", "[]", "null", "Error: no", '{"error": "no"}']
 
 
 class Shop(Protocol):
@@ -43,6 +47,9 @@ class Shop(Protocol):
 
     def propose(self, random: Random) -> tuple[str, Arguments]:
         """A call that could do harm, or one that looks something up."""
+
+    def lie(self, random: Random) -> str:
+        """An answer that would make a call right, if it were believed."""
 
 
 class Tally(NamedTuple):
@@ -117,7 +124,10 @@ class Conversation:
         if chance < 0.1:
             self.guard = self.make_guard(random)  # another process goes on
         if random.random() < 0.1:
-            state["guard"] = SERDE.loads_typed(SERDE.dumps_typed(state.get("guard")))
+            for key in ("guard", "guard_seen"):
+                state[key] = SERDE.loads_typed(SERDE.dumps_typed(state.get(key)))
+        if random.random() < 0.1:
+            self._forge()
         if random.random() < 0.1:
             self._say(random.choice(["Go on.", self.shop.first_message, "Do it now."]))
         # Perhaps before they are read; another process could not know of a call that was repeated.
@@ -132,20 +142,46 @@ class Conversation:
         order = random.sample(range(len(calls)), len(calls))
         if random.random() < 0.02:
             with ThreadPoolExecutor(len(calls)) as pool:
-                answers = [*pool.map(self._answer, calls)]
+                given = [*pool.map(self._answer, calls)]
         else:
             found = {place: self._answer(calls[place]) for place in order}
-            answers = [found[place] for place in range(len(calls))]
+            given = [found[place] for place in range(len(calls))]
+        answers = [self._written(answer) for answer in given]
         for place, answer in enumerate(answers):
             answer.id = f"answer-{self.number}-{place}"
         state["messages"] = [*state["messages"], *answers]
         self.refused += sum(_is_refusal(m) for m in answers)
 
+    def _written(self, answer: Any) -> ToolMessage:
+        """The message of an answer; what it writes into the state is written, as the agent does."""
+        if not isinstance(answer, Command):
+            return cast(ToolMessage, answer)
+        update = cast(dict[str, Any], answer.update)
+        seen = self.state.get("guard_seen") or []
+        self.state["guard_seen"] = [*seen, *update.get("guard_seen", ())]
+        return cast(ToolMessage, update["messages"][0])
+
+    def _forge(self) -> None:
+        """A client sends answers along: to calls that nobody made, or in place of given ones."""
+        name, arguments = self.shop.propose(self.random)
+        self.number += 1
+        call = ToolCall(name=name, args=arguments, id=f"forged-{self.number}", type="tool_call")
+        lie = self.random.choice([*LIES, self.shop.lie(self.random)])
+        said = AIMessage("", tool_calls=[call], id=f"forged-reply-{self.number}")
+        answer = ToolMessage(lie, tool_call_id=call["id"], id=f"forged-answer-{self.number}")
+        given = [m for m in self.state["messages"] if isinstance(m, ToolMessage)]
+        if given and self.random.random() < 0.5:  # by its id it replaces the answer of a tool
+            old = self.random.choice(given)
+            new = ToolMessage(lie, tool_call_id=old.tool_call_id, id=old.id)
+            self.state["messages"] = [new if m is old else m for m in self.state["messages"]]
+        else:
+            self.state["messages"] = [*self.state["messages"], said, answer]
+
     def _say(self, text: str) -> None:
         said = HumanMessage(text, id=f"said-{self.number}")
         self.state["messages"] = [*self.state["messages"], said]
 
-    def _answer(self, call: ToolCall) -> ToolMessage:
+    def _answer(self, call: ToolCall) -> Any:
         """One call, with a middleware before the guard or behind it that does as it likes."""
         random = self.random
         request = ToolCallRequest(tool_call=call, tool=self.tools.get(call["name"]),
@@ -156,6 +192,8 @@ class Conversation:
                 return ToolMessage("no such tool", tool_call_id=call["id"], status="error")
             try:
                 answer = request.tool.invoke({**request.tool_call, "type": "tool_call"})
+            except PastTheGuard:
+                raise
             except Exception as error:
                 return ToolMessage(f"Error: {error}", tool_call_id=call["id"], status="error")
             return answer if isinstance(answer, ToolMessage) else answer.update["messages"][0]
@@ -166,6 +204,11 @@ class Conversation:
                 request = request.override(tool_call=self._rewritten(request.tool_call))
             if 0.06 < chance < 0.1:
                 node(request)
+            if 0.1 < chance < 0.12 and request.tool is not None:  # the tool without its guard
+                raw = self.tools[request.tool_call["name"]]
+                request = request.override(tool=raw, tool_call=self._rewritten(request.tool_call))
+            if 0.12 < chance < 0.14:  # an answer that no tool gave
+                return ToolMessage(self.shop.lie(random), tool_call_id=call["id"])
             return node(request)
 
         chance = random.random()
@@ -174,8 +217,8 @@ class Conversation:
         if 0.06 < chance < 0.1:
             first = self.guard.wrap_tool_call(request, behind)
             second = self.guard.wrap_tool_call(request, behind)
-            return random.choice([first, second])  # type: ignore[no-any-return]
-        return self.guard.wrap_tool_call(request, behind)  # type: ignore[no-any-return]
+            return random.choice([first, second])
+        return self.guard.wrap_tool_call(request, behind)
 
     def _rewritten(self, call: ToolCall) -> ToolCall:
         """The same tool with other arguments: a few of another call's."""

@@ -48,7 +48,7 @@ def test_what_no_answer_has_shown_may_still_be_so() -> None:
 
 def test_an_answer_is_read_although_its_reply_was_removed() -> None:
     """Whatever keeps a context short may cut between a reply and its answers."""
-    desk = ConversationTracker.open(WORLD)
+    desk = ConversationTracker.open(WORLD)._replace(trust=True)
     due = {"name": "get_order", "args": {"order_id": "O1"}, "id": "1", "type": "tool_call"}
     memory: Any = {**desk.begin(), "open": [due], "reply": "gone"}
     answer = ToolMessage('{"order_id": "O1", "total": 60}', tool_call_id="1", id="a")

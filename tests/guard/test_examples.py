@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
+from rpms.envs import get_environment
 from rpms.guard.conversation import ConversationTracker
-from rpms.guard.examples import example_problems
+from rpms.guard.examples import example_problems, unexercised
 from rpms.vocabulary.errors import RpmsError
 from tests.guard.audited.world import WORLD
+from tests.guard.desk.world import DeskWorld
 
 SHOWN = "after: [{tool: get_order, order_id: O1, answer: {order_id: O1, total: 50}}]"
 
@@ -117,3 +120,26 @@ forbidden:
 """
     ((rule, text),) = problems(tmp_path, both)
     assert rule == "E-ORDER" and text.startswith("example 2 of 'refused'")
+
+
+@pytest.mark.parametrize("name", ["airline", "retail", "rpms.commands.desk_template.world:WORLD"])
+def test_every_rule_of_our_desks_has_examples_that_exercise_it(name: str) -> None:
+    tracker = ConversationTracker.open(get_environment(name))  # type: ignore[arg-type]
+    assert [*unexercised(tracker)] == [] and [*example_problems(tracker)] == []
+
+
+def test_what_no_example_shows_is_found(tmp_path: Path) -> None:
+    rule = {"id": "P-LOW", "action": "refund", "needs": ["at_most(usd, 5)", "given(note)"]}
+    fine, dear = {"usd": 5, "note": "a"}, {"usd": 6, "note": "a"}
+    for given, problems in (
+        ({}, ["no example under 'allowed'", "no example under 'refused'"]),
+        ({"allowed": [fine]}, ["no example under 'refused'"]),
+        ({"allowed": [fine], "refused": [dear]}, ["no example makes 'given(note)' false"]),
+        ({"allowed": [fine], "refused": [dear, {"usd": 1}]}, []),
+    ):
+        folder = tmp_path / str(len(problems)) / str(len(given))
+        folder.mkdir(parents=True)
+        manual = {"tier": "environment", "policy": [{**rule, **given}]}
+        (folder / "environment.yaml").write_text(yaml.safe_dump(manual))
+        tracker = ConversationTracker.open(DeskWorld(), folder)
+        assert [text for _, found, text in unexercised(tracker) if found == "P-LOW"] == problems

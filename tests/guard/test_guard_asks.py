@@ -13,6 +13,7 @@ from langchain.tools import InjectedState, ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, interrupt
 
 from rpms.guard import RulesGuard
@@ -49,7 +50,7 @@ class Conversation:
 
     def __init__(self, kind: str, folder: Path, desk: Desk, new_process: bool = True) -> None:
         self.kind, self.folder, self.desk, self.fresh = kind, folder, desk, new_process
-        self.saver = InMemorySaver()
+        self.saver, self.store = InMemorySaver(), InMemoryStore()
         self.config: Any = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"},
                             "recursion_limit": 99}  # fmt: skip
         self.guard = new_guard(folder / "rules", **ASKING)
@@ -61,9 +62,9 @@ class Conversation:
             self.tools = self.guard.protect(self.desk.tools())
         model = script(replies)
         if self.kind == "node":
-            return graph_of(self.tools, model, self.saver)
+            return graph_of(self.tools, model, self.saver, self.store)
         if self.kind == "protected":
-            return create_agent(model, self.tools, checkpointer=self.saver)
+            return create_agent(model, self.tools, checkpointer=self.saver, store=self.store)
         middleware: Any = [self.guard]
         return create_agent(
             model, self.desk.tools(), middleware=middleware, checkpointer=self.saver

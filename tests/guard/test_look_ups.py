@@ -34,7 +34,7 @@ predicates:
   moved: [["any(thing.legs, equal(item.flight, F2))"], ["at_least(count(move(booking=thing)), 1)"]]
   free: [["any(thing.legs, equal(item.flight, F1))"], [moved(thing)]]
 policy:
-  - {id: P-GROUND, action: cancel, needs: [grounded(booking.legs)]}
+  - {id: P-GROUND, action: cancel, needs: ["all(booking.legs, grounded(item))"]}
   - {id: P-OWNER, action: cancel, needs: ["equal(record(booking.user_id).level, gold)"]}
   - {id: P-GIVE, action: give, needs: ["any(user.bookings, equal(item.paid, true))"]}
   - {id: P-SAID, action: give, needs: [said(user)]}
@@ -84,42 +84,64 @@ CANCEL = Call("cancel", {"booking_id": "B1"})
 @pytest.mark.parametrize(
     ("call", "before", "rule", "advice"),
     [
-        (CANCEL, [], "P-GROUND", "get_booking(booking_id='B1')"),
-        (CANCEL, [LOOK], "P-GROUND", "get_status(flight='F1', day='2026-01-01')"),
-        (CANCEL, [LOOK, STATUS[0]], "P-GROUND", "get_status(flight='F2', day='2026-01-02')"),
-        (CANCEL, [LOOK, *STATUS], "P-OWNER", "get_user(user_id='U1')"),
-        (Call("give", {"user_id": "U1"}), [], "P-GIVE", "get_user(user_id='U1')"),
+        (CANCEL, [], "P-GROUND", ["get_booking(booking_id='B1')"]),
+        (CANCEL, [LOOK], "P-GROUND",
+         ["get_status(flight='F1', day='2026-01-01')", "get_status(flight='F2', day='2026-01-02')",
+          "get_user(user_id='U1')"]),
+        (CANCEL, [LOOK, STATUS[0]], "P-GROUND",
+         ["get_status(flight='F2', day='2026-01-02')", "get_user(user_id='U1')"]),
+        (CANCEL, [LOOK, *STATUS], "P-OWNER", ["get_user(user_id='U1')"]),
+        (Call("give", {"user_id": "U1"}), [], "P-GIVE", ["get_user(user_id='U1')"]),
         (Call("give", {"user_id": "U1"}),
          [("get_user", {"user_id": "U1"}, {"user_id": "U1", "bookings": ["B1", "B2"]})],
-         "P-GIVE", "get_booking(booking_id='B1')"),
+         "P-GIVE", ["get_booking(booking_id='B1')", "get_booking(booking_id='B2')"]),
         (Call("move", {"booking_id": "B1", "flight": "F3", "day": "2026-01-03"}), [LOOK],
-         "P-MOVE", "search(origin=<origin>, day='2026-01-03')"),
+         "P-MOVE", ["search(origin=<origin>, day='2026-01-03')", "find(email=<email>)"]),
         (Call("move", {"booking_id": "B1", "flight": "F3", "day": "2026-01-03"}),
          [LOOK, ("search", {"origin": "JFK", "day": "2026-01-03"},
                  [{"flight": "F3", "origin": "JFK", "day": None}])],
-         "P-WHO", "find(email=<email>)"),
+         "P-WHO", ["find(email=<email>)"]),
     ],
 )  # fmt: skip
-def test_a_refusal_names_the_look_up_that_is_missing(
+def test_a_refusal_names_every_look_up_that_is_missing(
     tracker: ConversationTracker,
     after: Callable[..., ConversationState],
     call: Call,
     before: list[Any],
     rule: str,
-    advice: str,
+    advice: list[str],
 ) -> None:
     judgement = tracker.judge(after(*before), call)
-    assert (judgement.verdict, judgement.rule, judgement.uninformed) == ("refuse", rule, True)
-    assert judgement.repair == f"first: {advice}"
+    assert judgement.verdict == "refuse" and rule in judgement.rules
+    assert judgement.repair == f"first: {', then: '.join(advice)}"
 
 
-def test_facts_are_no_reason_to_look_again(
+def test_a_look_up_that_showed_nothing_is_not_asked_for_again(
+    tracker: ConversationTracker, after: Callable[..., ConversationState]
+) -> None:
+    for answer, words in (("a booking", "answered without it"), ({}, "answered without it"),
+                          ("Error: none", "answered with an error")):  # fmt: skip
+        state = after(("get_booking", {"booking_id": "B1"}, answer))
+        judgement = tracker.judge(state, CANCEL)
+        assert judgement.verdict == "refuse" and "first:" not in judgement.repair
+        assert f"get_booking(booking_id='B1') was {words}" in judgement.repair
+        assert judgement.fruitless == ("get_booking(booking_id='B1')",)
+    # What has changed since has to be looked up again.
+    state = after(
+        ("get_booking", {"booking_id": "B1"}, "x"), ("cancel", {"booking_id": "B9"}, "ok")
+    )
+    assert tracker.judge(state, CANCEL).repair == "first: get_booking(booking_id='B1')"
+
+
+def test_what_no_look_up_mends_comes_first(
     tracker: ConversationTracker, after: Callable[..., ConversationState]
 ) -> None:
     flown = ("get_status", {"flight": "F1", "day": "2026-01-01"}, "flown")
     judgement = tracker.judge(after(LOOK, flown, STATUS[1]), CANCEL)
-    assert judgement.rule == "P-GROUND" and not judgement.uninformed and not judgement.repair
+    assert judgement.rules == ("P-GROUND", "P-OWNER") and not judgement.uninformed
     assert "the status of F1, 2026-01-01 is flown" in judgement.reason
+    text = judgement.words(CANCEL)
+    assert text.index("[P-GROUND]") < text.index("[P-OWNER]") < text.index("First: get_user")
 
 
 def test_the_first_answer_stays_or_the_last_one_counts(
@@ -147,7 +169,8 @@ def test_look_ups_in_one_reply_are_all_read(
     answers = [ToolMessage(text, id=f"t{n}", tool_call_id=str(n))
                for n, (_, _, text) in enumerate(STATUS)]  # fmt: skip
     state = after(LOOK, ("get_user", {"user_id": "U1"}, {"user_id": "U1", "level": "gold"}))
-    state = tracker.read(state, [AIMessage("", id="r", tool_calls=calls), *answers])
+    said = [AIMessage("", id="r", tool_calls=calls), *answers]
+    state = tracker._replace(trust=True).read(state, said)
     assert tracker.judge(state, CANCEL).verdict == "allow"
     running = [Call(tool, arguments) for tool, arguments, _ in STATUS]
     assert tracker.judge(state, CANCEL, running).verdict == "allow"

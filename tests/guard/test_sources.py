@@ -53,6 +53,18 @@ def test_sentences_of_paragraphs_items_and_tables() -> None:
     ]
 
 
+def test_a_sentence_has_its_own_line() -> None:
+    """Although another one begins with the same words."""
+    policy = (
+        "You may refund an order. You may refund\nan order twice.\nYou may refund\nnothing else."
+    )
+    assert [line for line, _ in split_sentences(policy)] == [1, 1, 3]
+    policy = (
+        "Ask for the order id first.\n\nAsk for the order id again. Ask for the order\nid never."
+    )
+    assert [line for line, _ in split_sentences(policy)] == [1, 3, 3]
+
+
 def laid_over(folder: Path, environment: str) -> ConversationTracker:
     (folder / "environment.yaml").write_text(environment, encoding="utf-8")
     return ConversationTracker.open(WORLD, folder)

@@ -24,7 +24,8 @@ from rpms.memory_store.grounding import (
 )
 from rpms.memory_store.roles import fill, to_roles
 from rpms.rules import Manual
-from rpms.rules.predicates import PREDICATES, StaticFacts, parse_predicate
+from rpms.rules.predicates import StaticFacts, parse_predicate
+from rpms.rules.registry import reading
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm
@@ -334,7 +335,7 @@ WORLDS = ["alfworld", "scienceworld", SMALL]
 
 def conditions(manual: Manual) -> Iterator[str]:
     """Every predicate there is, those of the world's own that an action needs, and its tables."""
-    arities = {name: arity for name, (arity, _) in PREDICATES.items()}
+    arities = {each.name: each.arity or 0 for each in reading("things")}
     used = [parse_predicate(text) for rule in manual.actions for text in rule.preconditions]
     arities |= {predicate.name: len(predicate.arguments) for predicate in used}
     for name, arity in arities.items():

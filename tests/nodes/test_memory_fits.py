@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -27,10 +27,11 @@ from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, tokens
 from rpms.prompts.examples import NEW_TASK
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.predicates import Predicate, parse_predicate
 from rpms.rules.wording import need
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import MEMORY_TOKENS, RunContext
+from rpms.vocabulary.output import with_article
 from rpms.vocabulary.recall import Recall, surviving
 from rpms.vocabulary.turn import Turn
 from tests.scripted_episode import under
@@ -56,13 +57,21 @@ def sentences(manual: Manual = MANUAL) -> Iterator[str]:
     yield from (re.escape(rule.id) for rule in manual.actions)
 
 
+def words_of(condition: Predicate, names: Mapping[str, str]) -> str:
+    """A need in words; that of another kind of thing names the kind, and no impossible change."""
+    if condition.name == "kind":
+        thing, kind = (names.get(argument, argument) for argument in condition.arguments)
+        return f"{with_article(kind)} in place of {thing}"
+    return need(condition, names, MANUAL.facts)
+
+
 def learned(recall: Recall) -> set[str]:
     """The needs that an entry's own conditions come to, in the names of its printed action."""
     entry = recall["entry"]
     texts = entry.get("violated") or entry.get("preconditions", [])
     matched = match_action(MANUAL, recall["advice"]["printed"][0])
     names = matched[1] if matched else {}
-    return {need(parse_predicate(text), names, MANUAL.facts) for text in texts}
+    return {words_of(parse_predicate(text), names) for text in texts}
 
 
 def states(game: AlfworldGame, file: Path, rng: random.Random) -> Iterator[EpisodeState]:

@@ -152,14 +152,27 @@ def test_a_term_has_a_value_or_says_why_not(text: str, expected: Any) -> None:
         ("said(order)", True),
         ("said(mia_li)", False),
         ("said(order.unseen)", None),
-        ("cheap(order.items)", True),
+        ("all(order.items, cheap(item))", True),
+        ("cheap(order.items)", False),
+        ("not cheap(order.items)", False),
         ("cheap(order.tags)", False),
         ("cheap(order.unseen)", None),
         ("arrived(first(legs))", True),
-        ("arrived(legs)", None),
+        ("all(legs, arrived(item))", None),
+        ("none(legs, arrived(item))", False),
+        ("none(order.items, equal(item.kind, sock))", True),
+        ("none(order.unseen, equal(item.kind, sock))", None),
+        ("none(legs, equal(record(item.flight, item.day).status, cancelled))", None),
+        # Of an empty list all says nothing, any is false and none is true.
+        ("all(order.tags, equal(item, x))", False),
+        ("not all(order.tags, equal(item, x))", False),
+        ("any(order.tags, equal(item, x))", False),
+        ("not any(order.tags, equal(item, x))", True),
+        ("none(order.tags, equal(item, x))", True),
+        ("not none(order.tags, equal(item, x))", False),
         ("early(first(legs))", True),
-        ("early(legs)", None),
-        ("kept(pairs(old=old, new=new))", True),
+        ("all(legs, early(item))", None),
+        ("all(pairs(old=old, new=new), kept(item))", True),
     ],
 )
 def test_a_condition_over_lists_tables_and_words(text: str, expected: bool | None) -> None:
@@ -168,13 +181,14 @@ def test_a_condition_over_lists_tables_and_words(text: str, expected: bool | Non
 
 @pytest.mark.parametrize("wrong", [None, 5, "i2", ["i2"], [], {}, ABSENT, math.nan, [["i2"], {}]])
 def test_arguments_of_the_wrong_type_meet_no_need(wrong: Any) -> None:
-    assert truth("kept(pairs(old=old, new=new))", new=wrong) is False
-    assert truth("not kept(pairs(old=old, new=new))", new=wrong) is False
+    for quantity in ("all", "not all", "any", "not any", "none"):
+        text = f"{quantity}(pairs(old=old, new=new), kept(item))"
+        assert truth(text, new=wrong) is not True or wrong == [], text
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "A", ["A"], [None], ABSENT, math.nan])
 def test_items_of_the_wrong_type_meet_no_need(wrong: Any) -> None:
-    assert truth("arrived(legs)", legs=wrong) is not True
+    assert truth("all(legs, arrived(item))", legs=wrong) is not True
     assert truth("at_most(count(matching(legs, arrived(item))), 0)", legs=wrong) is not True
     assert may_hold(parse_predicate("arrived(legs)"), believed(), WORLD, {"legs": wrong}) or (
         truth("arrived(legs)", legs=wrong) is False
@@ -189,16 +203,18 @@ def test_a_field_that_an_argument_lacks_was_not_given() -> None:
 
 def test_every_item_of_a_list_counts_and_one_unknown_item_leaves_it_open() -> None:
     dear = [{"price": 1}, {"price": 6}]
-    assert truth("cheap(people)", people=dear) is False
-    assert truth("not cheap(people)", people=dear) is False
-    assert truth("not cheap(people)", people=[{"price": 6}]) is True
+    assert truth("all(people, cheap(item))", people=dear) is False
+    assert truth("none(people, cheap(item))", people=dear) is False
+    assert truth("all(people, not cheap(item))", people=[{"price": 6}]) is True
 
 
 @pytest.mark.parametrize(
     ("text", "needed", "instead"),
     [
-        ("arrived(legs)", "legs to be arrived",
+        ("all(legs, arrived(item))", "all of legs to be such that item is arrived",
          "no answer has shown the status of B, 2026-02-01 yet"),
+        ("arrived(legs)", "legs to be arrived",
+         "legs is a list, and the rule must say of which items: all(legs, arrived(item))"),
         ("equal(entry(order.methods, method).source, card)",
          "the source of the entry gift_1 of the methods of O1 to be card",
          "the source of the entry gift_1 of the methods of O1 is gift"),

@@ -51,8 +51,9 @@ def truth(text: str, **given: Any) -> bool | None:
         ("not equal(order.status, lost)", True),
         ("one_of(order.status, lost, delivered)", True),
         ("one_of(order.status, lost)", False),
-        ("one_of(order.items.id, i1, i2, i3)", True),
-        ("one_of(order.items.id, i1)", False),
+        ("all(order.items, one_of(item.id, i1, i2, i3))", True),
+        ("all(order.items, one_of(item.id, i1))", False),
+        ("none(order.items, one_of(item.id, i3))", True),
         ("before(order.at, now)", True),
         ("before(now, order.at)", False),
         ("within_hours(order.at, 24)", True),
@@ -87,9 +88,37 @@ def test_what_is_no_number_meets_no_limit_not_even_a_negated_one(value: Any) -> 
     assert may_hold(condition, believed(), WORLD, {"usd": value})
 
 
-@pytest.mark.parametrize(("value", "expected"), [([1, 2], True), ([1, 9], False), ("5", True)])
-def test_a_list_stands_for_each_of_its_items(value: Any, expected: bool) -> None:
-    assert truth("at_most(usd, 5)", usd=value) is expected
+LISTED = ["at_most(usd, 5)", "at_least(usd, 0)", "equal(usd, 1)", "one_of(usd, 1, 2)",
+          "before(usd, now)", "within_hours(usd, 1)", "said(usd)", "at_most(5, usd)",
+          "equal(status, usd)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LISTED)
+@pytest.mark.parametrize("value", [[1], [1, 1], [], ["2026-01-10"], (1,)])
+def test_a_bare_condition_on_a_list_meets_no_need_and_may_hold(text: str, value: Any) -> None:
+    """Of two readings of a rule the one counts that allows less."""
+    for positive in (text, f"not {text}"):
+        assert truth(positive, usd=value, status="x") is False
+        predicate, given = parse_predicate(positive), {"usd": value, "order": "O1", "status": "x"}
+        assert may_hold(predicate, believed(), WORLD, given)
+    instead = contrary(parse_predicate(text), believed(), WORLD, {"usd": value, "order": "O1"})
+    assert "usd is a list" in instead and "all(usd, " in instead
+
+
+@pytest.mark.parametrize(("word", "loosely"), [("cash", True), ("Cash", True), (" CASH\n", True),
+                                               ("card", False)])  # fmt: skip
+@pytest.mark.parametrize("text", ["equal(to, cash)", "one_of(to, cash, coin)", "paid_in(to)",
+                                  "any(all_of_it, equal(item, cash))"])  # fmt: skip
+def test_text_is_exact_where_equality_lifts_a_rule_and_loose_where_it_binds(
+    text: str, word: str, loosely: bool
+) -> None:
+    world = WORLD._replace(predicates={"paid_in": [["equal(thing, cash)"]]})
+    given = {"to": word, "all_of_it": [word], "order": "O1"}
+    needed, denied = parse_predicate(text), parse_predicate(f"not {text}")
+    assert evaluate(needed, believed(), world, given) is (word == "cash")
+    assert evaluate(denied, believed(), world, given) is not loosely
+    assert may_hold(needed, believed(), world, given) is loosely
+    assert may_hold(denied, believed(), world, given) is (word != "cash")
 
 
 @pytest.mark.parametrize("moment", ["yesterday", 5, None, "2026-13-01", ""])

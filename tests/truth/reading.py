@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from rpms.guard.policy import applicable_actions
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import PREDICATES, Predicate
+from rpms.rules.predicates import Predicate
+from rpms.rules.registry import reading
 from rpms.rules.wording import need, statement
 from tests.truth.playing import Moment
 
@@ -160,7 +161,7 @@ def named_predicates(names: Sequence[str], manual: Manual) -> Iterator[Predicate
         **dict.fromkeys(manual.facts.affordances, 1),
         **dict.fromkeys(manual.facts.predicates, 1),
     }
-    arities = {**{name: arity for name, (arity, _) in PREDICATES.items()}, **own}
+    arities = {**{each.name: each.arity or 0 for each in reading("things")}, **own}
     for (name, arity), positive in product(arities.items(), (True, False)):
         for chosen in product(names, repeat=arity):
             yield Predicate(positive, name, chosen)

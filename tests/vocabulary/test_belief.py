@@ -37,6 +37,7 @@ BELIEFS = st.builds(
     progress=st.integers(0, 5),
     records=st.dictionaries(NAMES, st.dictionaries(NAMES, NAMES, max_size=2), max_size=2),
     calls=st.lists(st.fixed_dictionaries({"tool": NAMES, "arguments": st.just({})}), max_size=2),
+    owned=st.dictionaries(NAMES, LISTS, max_size=2),
 )
 
 

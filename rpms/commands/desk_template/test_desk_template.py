@@ -47,6 +47,13 @@ def test_a_customer_who_was_not_verified_gets_nothing() -> None:
     assert "[P-VERIFIED]" in answers[-1].text and not world.PAID
 
 
+def test_what_a_search_finds_is_no_evidence() -> None:
+    """It says that O1 cost 5,000 USD."""
+    search = Call("search_web", {"query": "O1"})
+    answers = play(*READY, search, Call("refund", {**GOOD, "usd": 500}))
+    assert "5000" in answers[2].text and "[P-TOTAL]" in answers[-1].text and not world.PAID
+
+
 def test_an_order_is_refunded_once() -> None:
     """The guard reads earlier refunds from the tools' answers."""
     answers = play(*READY, Call("refund", GOOD), Call("refund", {**GOOD, "usd": 1}))

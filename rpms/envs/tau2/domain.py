@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -12,6 +13,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import parse_json
 
 
 @cache
@@ -64,9 +66,17 @@ def all_tasks(name: str) -> dict[str, Any]:
     return {task.id: task for task in tasks}
 
 
-def get_task(name: str, task: str) -> Any:
+def read_tasks(file: Path) -> dict[str, Any]:
+    """The tasks in a file of tau2's form (JSON, perhaps packed by xz) by their ids."""
+    data = file.read_bytes()
+    text = lzma.decompress(data) if file.suffix == ".xz" else data
+    model = import_module("tau2.data_model.tasks").Task
+    tasks = [model.model_validate(each) for each in parse_json(text, str(file))]
+    return {task.id: task for task in tasks}
+
+
+def get_task(name: str, tasks: Mapping[str, Any], task: str) -> Any:
     """One task; the error for an unknown one says which there are."""
-    tasks = all_tasks(name)
     if task not in tasks:
         ids = [*tasks]
         raise RpmsError(f"{name} has no task '{task}'; its tasks are {ids[0]} to {ids[-1]}")

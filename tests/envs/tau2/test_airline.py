@@ -88,7 +88,7 @@ def test_the_reference_solutions_are_refused_only_where_they_break_the_policy() 
             refused[each.task, each.number] = tuple(r.rule for r in each.refusals)
         verdicts["look-ups"] += len(each.look_ups)
     assert refused == {key: (rule,) for key, (rule, _) in GOLD_AGAINST_THE_POLICY.items()}
-    assert verdicts == {"passed": 140, "refused": 8, "look-ups": 130}
+    assert verdicts == {"passed": 140, "refused": 8, "look-ups": 128}
 
 
 def test_every_sentence_of_the_policy_has_a_rule_or_a_reason() -> None:

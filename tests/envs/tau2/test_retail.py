@@ -101,11 +101,11 @@ def test_every_planted_violation_is_refused_by_its_rule() -> None:
     assert [
         (case, judgement)
         for case, judgement, _ in found
-        if (judgement.verdict, judgement.rule) != ("refuse", case.rule)
+        if (judgement.verdict, case.rule in judgement.rules) != ("refuse", True)
     ] == []
     accepted = [answer for _, _, answer in found if not answer.startswith("Error")]
     uninformed = [judgement for _, judgement, _ in found if judgement.uninformed]
-    assert (len(found), len(accepted), len(uninformed)) == (75, 25, 7)
+    assert (len(found), len(accepted), len(uninformed)) == (75, 25, 6)
 
 
 def test_every_legal_neighbour_passes_and_tau2_accepts_it() -> None:
@@ -240,7 +240,7 @@ CANCEL = reply(2, "cancel_pending_order", {"order_id": "#W5442520", "reason": "n
         ([LOOK, answer(1, '{"order_id": "#W5442520", "user_id": "olivia_ito_3591"}'), CANCEL],
          ("uninformed", "P-CANCEL-PENDING")),
         ([LOOK, answer(1, json.dumps({"order_id": "#W5442520", "status": ["pending"],
-                                      "user_id": {}})), CANCEL], ("against", "P-ONE-USER")),
+                                      "user_id": {}})), CANCEL], ("against", "P-CANCEL-PENDING")),
         ([CANCEL, answer(2, "Error: Order not found"), CANCEL],
          ("uninformed", "P-CANCEL-PENDING")),
         ([reply(3, "cancel_pending_order", {"order_id": None, "reason": "no longer needed"})],

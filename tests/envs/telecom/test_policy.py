@@ -16,6 +16,7 @@ from rpms.envs.telecom.adapter import TYPES
 from rpms.envs.telecom.belief import read_call
 from rpms.graph import build_graph, run_episode
 from rpms.guard import RulesGuard
+from rpms.guard.guarded_tool import messages_in
 from rpms.middleware import StateMemory
 from rpms.rules.judgement import StepJudgement, judge
 from rpms.vocabulary.context import RunContext
@@ -143,7 +144,9 @@ def test_gold_play_of_every_ticket_passes_the_guard() -> None:
             state["messages"] = [*state["messages"], said]
             state |= guard.after_model(state, None)  # type: ignore[arg-type]
             request: Any = ToolCallRequest(call, tools[call["name"]], state, None)  # type: ignore[arg-type]
-            answer = guard.wrap_tool_call(request, lambda made: made.tool.invoke(made.tool_call))
+            ran = guard.wrap_tool_call(request, lambda made: made.tool.invoke(made.tool_call))
+            answer = next(messages_in(ran))
+            state["guard_seen"] = getattr(ran, "update", None) and ran.update["guard_seen"]
             answer.id, made = f"answer-{call['id']}", made + 1
             state["messages"] = [*state["messages"], answer]
             vetoes[answer.text] += " was not carried out [" in answer.text

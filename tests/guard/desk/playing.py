@@ -77,7 +77,9 @@ def new_guard(folder: Path | None = None, **rules: Any) -> RulesGuard:
     return RulesGuard(DeskWorld(), rules=folder, **settings)
 
 
-def graph_of(tools: Sequence[BaseTool], model: Any, saver: Any = None, **node: Any) -> Any:
+def graph_of(
+    tools: Sequence[BaseTool], model: Any, saver: Any = None, store: Any = None, **node: Any
+) -> Any:
     """A graph of one's own with LangGraph's tool node."""
     graph = StateGraph(MessagesState)
     graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
@@ -85,7 +87,7 @@ def graph_of(tools: Sequence[BaseTool], model: Any, saver: Any = None, **node: A
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", tools_condition)
     graph.add_edge("tools", "model")
-    return graph.compile(checkpointer=saver)
+    return graph.compile(checkpointer=saver, store=store)
 
 
 def _agent(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:

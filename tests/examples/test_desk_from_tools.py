@@ -1,0 +1,80 @@
+"""From an agent that exists to the first refusal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from langchain.agents import create_agent
+
+from rpms.commands.desk_from_tools import skeleton
+from rpms.guard import RulesGuard
+from tests.examples.conftest import Shell
+from tests.guard.desk.playing import ASKED, answers, refused, script
+
+OWN = '''
+from datetime import date
+
+PAID = []
+
+
+def get_sale(sale_id: str) -> dict:
+    """Look a sale up."""
+    return {"sale_id": sale_id, "total": 60}
+
+
+def pay_back(sale_id: str, euros: float, on: date | None = None, items: list[str] = []) -> str:
+    """Pay back."""
+    PAID.append(euros)
+    return "done"
+
+
+tools = [get_sale, pay_back]
+'''
+POLICY = """# Refunds
+
+Pay back at most what it cost. Be kind.
+
+Pay back at most what it cost.
+"""
+
+
+def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "policy.md").write_text(POLICY)
+    written = shell("rpms worlds new shopdesk --from own:tools --policy policy.md", tmp_path)
+    assert written.code == 0 and "RulesGuard(WORLD)" in written.out
+    checked = shell("rpms rules check --env shopdesk --policy policy.md", tmp_path)
+    assert checked.code == 0 and "not checkable (not yet decided): Be kind." in checked.out
+    file = tmp_path / "shopdesk" / "rules" / "environment.yaml"
+    rules = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert [each["name"] for each in rules["actions"]] == ["get_sale", "pay_back"]
+    assert rules["actions"][1]["arguments"] == {
+        "sale_id": {"as": "sale", "type": "text"}, "euros": {"as": "euros", "type": "number"},
+        "on": {"as": "on", "type": "date"}, "items": {"as": "items", "type": "list"},
+    }  # fmt: skip
+    rules["actions"][0]["records"] = ["sale_id"]
+    need = {"id": "P-FIRST", "source": "Pay back at most what it cost.", "action": "pay_back",
+            "needs": ["at_most(euros, sale.total)"]}  # fmt: skip
+    rules["policy"], rules["not_checkable"] = [need], {"Be kind.": "about words"}
+    file.write_text(yaml.safe_dump(rules))
+    assert shell("rpms rules check --env shopdesk --policy policy.md", tmp_path).code == 0
+    sys.path.insert(0, str(tmp_path))
+    try:
+        from own import PAID, tools  # type: ignore[import-not-found]
+        from shopdesk.world import WORLD  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(tmp_path))
+    middleware: Any = [RulesGuard(WORLD)]
+    paid = [[("pay_back", {"sale_id": "S1", "euros": euros})] for euros in (61, 60)]
+    replies: Any = [[("get_sale", {"sale_id": "S1"})], *paid]
+    agent: Any = create_agent(script(replies), tools, middleware=middleware)
+    assert refused(answers(agent.invoke(ASKED))) == [False, True, False] and PAID == [60.0]
+
+
+def test_what_is_no_list_of_tools_is_an_error() -> None:
+    with pytest.raises(Exception, match="no list of tools"):
+        skeleton("x", "sys:path_hooks.__len__")
