@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from rpms.evals.running.plan_file import choose_arms
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(("text", "fields", "settings"), [
@@ -139,7 +142,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"variant_{abs(hash(tmp_path))}"  # a process imports a module once
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
     return name
 
 
@@ -222,6 +225,18 @@ def test_a_script_without_a_main_guard_is_refused_before_anything_runs_twice(
             assert done.stdout == "begun\n" and not (tmp_path / "run").exists()
         else:
             assert {line["condition"] for line in lines_of(tmp_path / "run")} == {"A", "mine"}
+
+
+@pytest.mark.engine
+def test_the_command_line_plays_a_graph_in_worker_processes(module: str, tmp_path: Path) -> None:
+    words = [
+        sys.executable, "-m", "rpms", "eval", "--arm", "D", "--arm", f"mine={module}:mine",
+        "--limit", "1", "--max-steps", "2", "--workers", "1", "--out", str(tmp_path / "run"),
+    ]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    steps = {line["condition"]: line["steps"] for line in lines_of(tmp_path / "run")}
+    assert steps == {"D": 2, "mine": 2}
 
 
 def test_what_cannot_travel_is_refused_with_what_to_do() -> None:

@@ -142,6 +142,9 @@ def evaluate(
 
 def refuse_unguarded_script() -> None:
     """Each worker process imports the script, and would run the evaluation again."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec and spec.name.endswith(".__main__"):  # python -m PACKAGE, which workers do not import
+        return
     frame = inspect.currentframe()
     while frame and (frame.f_code.co_name, frame.f_globals.get("__name__")) != (
         "<module>",
