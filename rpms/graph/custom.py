@@ -20,7 +20,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from rpms.nodes.state import RENAMED_KEYS, STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import RECALL_OUTCOMES
@@ -161,9 +161,6 @@ def _check_update(
     if not isinstance(changed, Mapping):
         return update
     if unknown := sorted(map(str, changed.keys() - keys)):
-        if unknown[0] in RENAMED_KEYS:
-            new = RENAMED_KEYS[unknown[0]]
-            raise RpmsError(f"stage '{node}' returned {unknown[0]}, which is called {new} now")
         raise RpmsError(
             f"stage '{node}' returned {', '.join(unknown)}, which the state does not have; its "
             f"keys are: {', '.join(sorted(keys))}"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rpms.evals.records.conditions import ON_THE_CARD, described, effective
 from rpms.evals.running.plan_file import condition_contexts
 from rpms.vocabulary.context import CONDITIONS, RunContext
-from rpms.vocabulary.errors import RpmsError
 
 HINTS = get_type_hints(RunContext)
 # Whatever a setting may be; a new setting joins in by itself.
@@ -79,5 +78,3 @@ def test_arms_of_letters(conditions: str, settings: dict[str, Any], said: dict[s
     for label, context in contexts.items():
         assert context.model == ("random" if "control" in label else base.model)
         assert context.max_steps == 9
-    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
-        condition_contexts(["B+reask"], BASE)

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
@@ -39,7 +39,7 @@ from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
@@ -326,8 +326,7 @@ def kind_of_failure(
     possible.
     """
     action = step["action"]
-    # A log of an earlier version may lack newer fields of the belief.
-    judged = judge(manual, action, {**empty_belief(), **step["belief"]}, goal)
+    judged = judge(manual, action, cast(Belief, step["belief"]), goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
     advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
     if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):

@@ -37,7 +37,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
     """The manifest of a run that is about to start."""
     world = get_environment(plan.env)
     return Manifest(
-        format=1,
+        format=2,
         created=timestamp(),
         finished=None,
         env=plan.env,
