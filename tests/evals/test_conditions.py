@@ -66,8 +66,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
     # Only what has an effect is told.
     ("A,B,D", {"scf": "off", "theta": 0.8, "layout": "cache_friendly"},
      {"A": "A", "B": "B layout=cache_friendly", "D": "D scf=off layout=cache_friendly theta=0.8"}),
-    ("B,D", {"memory_method": "clin", "arbitration": "soft"},
-     {"B": "B", "D": "D arbitration=soft memory_method=clin"}),
+    ("B,D", {"memory_method": "reflexion", "arbitration": "soft"},
+     {"B": "B", "D": "D arbitration=soft memory_method=reflexion"}),
     ("D,D+verify", {"max_retries": 0}, {"D": "D", "D+verify": "D+verify max_retries=0"}),
     ("D,D+verify", {"check_answers": True}, {"D": "D", "D+verify": "D+verify check_answers=on"}),
 ])  # fmt: skip
