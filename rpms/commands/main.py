@@ -25,7 +25,7 @@ from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
 from rpms.commands.option_errors import in_typed_words
 from rpms.commands.plot import plot
-from rpms.commands.report import report, view
+from rpms.commands.report import report
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
 from rpms.vocabulary.error_place import place_of
@@ -72,7 +72,7 @@ for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.command(name="diff-arms")(diff_arms)
-for command in (plans, report, plot, export, view, audit, demo):
+for command in (plans, report, plot, export, audit, demo):
     app.command()(command)
 
 

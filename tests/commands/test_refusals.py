@@ -94,9 +94,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--conditions Z": "no condition 'Z'", "--out RUN/manifest.json/x.jsonl": "cannot write",
     },
     "report": {"FOLDER": "no manifest.json in FOLDER; give a folder that 'rpms eval' wrote"},
-    "view": {
-        "FOLDER": "no manifest.json in FOLDER or below it", "": "DIR", "RUN --port 70000": "65535",
-    },
+    "report RUN RUN --open": {"": "give --html FILE.html"},
     "rules check": {"--env mars": "", "--rules nowhere": "nowhere is no folder; give a folder"},
     "rules show": {
         "--type juggle": "unknown goal type 'juggle'; alfworld has: pick_and_place", "": "--type",
