@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-dev local telecom bridges textworld demo docs lint test fuzz gold lines clean
+.PHONY: help setup setup-dev local telecom bridges studio textworld demo docs lint test fuzz gold lines clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +62,7 @@ $(VENV)/textworld.done: requirements-textworld.txt tools/stock_textworld.py $(VE
 
 setup: $(VENV)/requirements.done ## create .venv with everything RPMS runs on
 
-DEV := local docs telecom dev bridges
+DEV := local docs telecom studio dev bridges
 setup-dev: $(DEV:%=$(VENV)/requirements-%.done) ## the same plus the test tools, linters and the LangGraph dev server
 
 # The merged weights lie in the user's cache folder; without them the first use merges.
@@ -75,8 +75,11 @@ local: $(VENV)/merged.done ## the same as setup plus a real language model for t
 
 telecom: $(VENV)/requirements-telecom.done ## the same as setup plus tau2's support tickets, the world telecom (3 MB)
 
-BRIDGES := docs telecom dev bridges
+BRIDGES := docs telecom studio dev bridges
 bridges: $(BRIDGES:%=$(VENV)/requirements-%.done) ## the same as setup plus Gymnasium, Inspect, verifiers and LangMem (with the test tools)
+
+studio: $(VENV)/requirements-studio.done ## the graph in LangGraph Studio: the server, and the address to open
+	LANGSMITH_TRACING=false $(BIN)/langgraph dev --no-browser
 
 textworld: $(VENV)/textworld.done ## the same as setup plus stock TextWorld to compare with (compiled, some minutes)
 

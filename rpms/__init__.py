@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rpms.evals.running.evaluate import evaluate as evaluate
     from rpms.evals.running.learn import learn as learn
     from rpms.graph import STAGES as STAGES
+    from rpms.graph import RpmsGraph as RpmsGraph
     from rpms.graph import arun_episode as arun_episode
     from rpms.graph import astream_episode as astream_episode
     from rpms.graph import build_graph as build_graph
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from rpms.nodes import EpisodeInput as EpisodeInput
     from rpms.nodes import EpisodeOutput as EpisodeOutput
     from rpms.nodes import EpisodeState as EpisodeState
+    from rpms.nodes import make_goal_retrieval as make_goal_retrieval
     from rpms.nodes import settings_of as settings_of
+    from rpms.rules import ActiveRules as ActiveRules
     from rpms.rules import Manual as Manual
     from rpms.rules import check_action as check_action
     from rpms.vocabulary.belief import Belief as Belief
@@ -54,7 +57,9 @@ if TYPE_CHECKING:
     from rpms.vocabulary.goal import SubGoal as SubGoal
     from rpms.vocabulary.recall import Recall as Recall
     from rpms.vocabulary.recall import drop as drop
+    from rpms.vocabulary.recall import memory as memory
     from rpms.vocabulary.recall import surviving as surviving
+    from rpms.vocabulary.turn import Decision as Decision
     from rpms.vocabulary.turn import Turn as Turn
 
 __version__ = "0.1.0"
@@ -76,6 +81,7 @@ _HOMES = {
     "rpms.evals.analysis.frames": ("load",),
     "rpms.graph": (
         "STAGES",
+        "RpmsGraph",
         "arun_episode",
         "astream_episode",
         "build_graph",
@@ -86,17 +92,23 @@ _HOMES = {
     "rpms.guard": ("Judgement", "LoopGuard", "RulesGuard", "judge"),
     "rpms.evals.running.learn": ("learn",),
     "rpms.models": ("SimPlanner", "open_model"),
-    "rpms.nodes": ("EpisodeInput", "EpisodeOutput", "EpisodeState", "settings_of"),
+    "rpms.nodes": (
+        "EpisodeInput",
+        "EpisodeOutput",
+        "EpisodeState",
+        "make_goal_retrieval",
+        "settings_of",
+    ),
     "rpms.vocabulary.context": ("RunContext",),
     "rpms.envs.manuals": ("load_manual",),
     "rpms.evals.analysis.report": ("report",),
-    "rpms.rules": ("Manual", "check_action"),
+    "rpms.rules": ("ActiveRules", "Manual", "check_action"),
     "rpms.vocabulary.belief": ("Belief", "copy_belief"),
     "rpms.vocabulary.calls": ("Call",),
     "rpms.vocabulary.errors": ("EnvironmentFault", "RpmsError"),
     "rpms.vocabulary.goal": ("GoalSpec", "SubGoal"),
-    "rpms.vocabulary.recall": ("Recall", "drop", "surviving"),
-    "rpms.vocabulary.turn": ("Turn",),
+    "rpms.vocabulary.recall": ("Recall", "drop", "memory", "surviving"),
+    "rpms.vocabulary.turn": ("Decision", "Turn"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -37,8 +37,8 @@ from rpms.guard.audit import write_messages
 from rpms.guard.conversation import DECISION, as_call
 from rpms.models.cached import innermost
 from rpms.models.prices import rates_for
-from rpms.nodes.action_arbitration import note_played
 from rpms.nodes.belief_update import follow_belief
+from rpms.nodes.guard_check import note_played
 from rpms.nodes.llm_call import read_usage
 from rpms.nodes.prompt_build import arrange
 from rpms.nodes.reset_env import fresh_state
@@ -136,7 +136,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
             decision = _as_decision(outcome, step, proposal, action)
             # The whole list: a single decision equal to the first would count as the old list.
             decisions, retries = [*state["decisions"], decision], state["retries"] + 1
-            yield "action_arbitration", EpisodeState(decisions=decisions, retries=retries)
+            yield "guard_check", EpisodeState(decisions=decisions, retries=retries)
             if not outcome["ran"]:
                 return
         failed = answer.status == "error" or self.env.failed(text)

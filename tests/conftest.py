@@ -27,7 +27,8 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import page
 from rpms.evals.running import evaluate
 from rpms.evals.running.runner import local_pool
-from rpms.graph.build import CUSTOM_LLM_CALL, LLM_CALL
+from rpms.graph.build import LLM_CALL
+from rpms.graph.own_nodes import RETRIED
 from rpms.models.local import missing
 from rpms.vocabulary.belief import Belief
 from tests.openai_server import OpenAIServer, serving
@@ -40,7 +41,7 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 # A call that fails is made again by the real policy, but at once.
-for call in (LLM_CALL, CUSTOM_LLM_CALL):
+for call in (LLM_CALL, RETRIED["llm_call"]):
     pauses = {"initial_interval": 0.01, "max_interval": 0.02, "jitter": False}
     call["retry_policy"] = call["retry_policy"]._replace(**pauses)
 

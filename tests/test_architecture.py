@@ -311,3 +311,12 @@ def test_one_class_name_means_one_class() -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
+@pytest.mark.parametrize("link", ["graph", "nodes", "rules", "memory_store", "evals"])
+def test_a_link_at_the_top_is_no_second_copy(link: str) -> None:
+    code = f"import {link}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1].endswith(f"only a link: import rpms.{link}")

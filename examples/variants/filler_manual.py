@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import cycle
 
+from rpms.graph import RpmsGraph, build_graph
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.state import EpisodeState
 from rpms.rules import ActiveRules
@@ -31,4 +32,6 @@ def neutral_rules(state: EpisodeState) -> EpisodeState:
     return EpisodeState(rules=filled)
 
 
-stages = {"rule_assembly": neutral_rules}
+def neutral() -> RpmsGraph:
+    """Return the agent with this manual."""
+    return build_graph({"rule_assembly": neutral_rules})

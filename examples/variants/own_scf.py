@@ -18,12 +18,15 @@ def scf(state: rpms.EpisodeState) -> rpms.EpisodeState:
     return {"recalls": recalls}
 
 
-stages = {"scf": scf}
+def mine() -> rpms.RpmsGraph:
+    """Return the agent of condition D with this filter."""
+    return rpms.build_graph({"scf": scf}, context=rpms.RunContext.for_condition("D"))
+
 
 if __name__ == "__main__":
     arms: dict[str, rpms.Arm] = {
-        "D": rpms.RunContext(),
-        "mine": rpms.Variant(nodes="own_scf:stages"),
+        "D": "D",
+        "mine": mine,
     }
     report = rpms.evaluate(arms, out="runs/own-scf", limit=10, spread=True)
     print(report.as_markdown())

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
 from typing import Annotated, NoReturn
@@ -77,11 +78,34 @@ for command in (plans, report, plot, export, audit, demo):
 
 
 @app.command()
-def graph() -> None:
-    """Print the agent graph as Mermaid; works offline."""
+def graph(
+    out: Annotated[
+        str, typer.Option(help="Write a file, by its ending: .mmd, .png or .svg.", metavar="FILE")
+    ] = "",
+    condition: Annotated[
+        str, typer.Option(help="Draw the path of this condition in full, the rest pale.")
+    ] = "",
+    source: Annotated[
+        str,
+        typer.Option(
+            "--graph", help="A graph of your own, or a function that returns one.",
+            metavar="MODULE:NAME",
+        ),
+    ] = "",
+) -> None:  # fmt: skip
+    """Print the agent graph as Mermaid, or draw it into a file; works offline."""
     from rpms.graph import build_graph
+    from rpms.graph.drawing import mermaid, write_picture
+    from rpms.graph.factories import open_graph
 
-    print_safe(build_graph().get_graph().draw_mermaid().rstrip())
+    drawn = open_graph(source) if source else build_graph()
+    context = drawn.defaults.under(condition) if condition else None
+    if source and not condition:
+        context = drawn.defaults
+    if out:
+        write_picture(drawn, Path(out), context)
+    else:
+        print_safe(mermaid(drawn, context))
 
 
 def fail(message: str) -> NoReturn:

@@ -9,28 +9,20 @@ the edges from the ``Literal`` return types.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import START
-from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
 import rpms.nodes as stages
-from rpms.graph.custom import Builder, Node, Route, StageGraph, StageNodes, require_chat_model
-from rpms.models.retrying import FIRST_TRIES, RETRY
-from rpms.nodes.state import (
-    Decisions,
-    EpisodeInput,
-    EpisodeOutput,
-    EpisodeState,
-    settings_of,
-)
+from rpms.graph.compiled import Builder, RpmsGraph
+from rpms.graph.own_nodes import Node, StageNodes, by_stage, put_in, require_chat_model, schemas
+from rpms.models.retrying import RETRY
+from rpms.nodes.state import Decisions, EpisodeOutput, EpisodeState, settings_of
 from rpms.vocabulary.context import RunContext
 
 __all__ = ["STAGES", "Node", "RpmsGraph", "build_graph", "make_builder", "next_stage"]
-
-RpmsGraph = CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]
 
 STAGES: tuple[str, ...] = (
     "reset_env",
@@ -42,12 +34,10 @@ STAGES: tuple[str, ...] = (
     "memory_selection",
     "prompt_build",
     "llm_call",
-    "action_arbitration",
+    "guard_check",
     "env_step",
 )
 LLM_CALL: dict[str, Any] = {"retry_policy": RETRY, "error_handler": stages.model_failed}
-# A custom stage gets few retries, so that its errors show soon.
-CUSTOM_LLM_CALL = {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)}
 
 
 def make_builder(
@@ -63,40 +53,42 @@ def make_builder(
 ) -> Builder:
     """Return the graph before it is compiled; the arguments are those of ``build_graph``."""
     require_chat_model(model)
-    graph = StageGraph(STAGES, state_schema, nodes, before, after, output_schema)
-    _wire(graph, context, model, reply_cache)
-    return graph.builder
+    replaced, added_before, added_after = by_stage(STAGES, nodes=nodes, before=before, after=after)
+    entry, result = schemas(state_schema, output_schema)
+    builder = Builder(state_schema, RunContext, input_schema=entry, output_schema=result)
+    builder.defaults = context or RunContext()
 
+    reset_env: Node = stages.make_reset_env(context)
+    prompt_build: Node = stages.make_prompt_build(model)
+    llm_call: Node = stages.make_llm_call(model, reply_cache)
 
-def _wire(
-    graph: StageGraph, context: RunContext | None, model: BaseChatModel | None, reply_cache: str
-) -> None:
-    llm_call = stages.make_llm_call(model, reply_cache)
+    builder.add_node("reset_env", reset_env)
+    builder.add_node("belief_update", stages.belief_update)
+    builder.add_node("rule_assembly", stages.rule_assembly)
+    builder.add_node("goal_retrieval", stages.goal_retrieval)
+    builder.add_node("scf", stages.scf)
+    builder.add_node("arbitration", stages.arbitration)
+    builder.add_node("memory_selection", stages.memory_selection)
+    builder.add_node("prompt_build", prompt_build)
+    builder.add_node("llm_call", llm_call, **LLM_CALL)
+    builder.add_node("guard_check", stages.guard_check)
+    builder.add_node("env_step", stages.env_step)
 
-    graph.add_node("reset_env", stages.make_reset_env(context))
-    graph.add_node("belief_update", stages.belief_update)
-    graph.add_node("rule_assembly", stages.rule_assembly)
-    graph.add_node("goal_retrieval", stages.goal_retrieval)
-    graph.add_node("scf", stages.scf)
-    graph.add_node("arbitration", stages.arbitration)
-    graph.add_node("memory_selection", stages.memory_selection)
-    graph.add_node("prompt_build", stages.make_prompt_build(model))
-    graph.add_node("llm_call", llm_call, **LLM_CALL, replacement=CUSTOM_LLM_CALL)
-    graph.add_node("action_arbitration", stages.action_arbitration)
-    graph.add_node("env_step", stages.env_step)
+    builder.add_edge(START, "reset_env")
+    builder.add_conditional_edges("reset_env", after_step)
+    builder.add_conditional_edges("belief_update", after_belief)
+    builder.add_conditional_edges("rule_assembly", after_rules)
+    builder.add_conditional_edges("goal_retrieval", after_retrieval)
+    builder.add_conditional_edges("scf", after_scf)
+    builder.add_edge("arbitration", "memory_selection")
+    builder.add_edge("memory_selection", "prompt_build")
+    builder.add_edge("prompt_build", "llm_call")
+    builder.add_conditional_edges("llm_call", after_llm)
+    builder.add_conditional_edges("guard_check", after_guard)
+    builder.add_conditional_edges("env_step", after_step)
 
-    graph.add_edge(START, "reset_env")
-    graph.add_conditional_edges("reset_env", after_step)
-    graph.add_conditional_edges("belief_update", after_belief)
-    graph.add_conditional_edges("rule_assembly", after_rules)
-    graph.add_conditional_edges("goal_retrieval", after_retrieval)
-    graph.add_conditional_edges("scf", after_scf)
-    graph.add_edge("arbitration", "memory_selection")
-    graph.add_edge("memory_selection", "prompt_build")
-    graph.add_edge("prompt_build", "llm_call")
-    graph.add_conditional_edges("llm_call", after_llm)
-    graph.add_conditional_edges("action_arbitration", after_action)
-    graph.add_conditional_edges("env_step", after_step)
+    put_in(builder, STAGES, replaced, added_before, added_after)
+    return builder
 
 
 class RoutingState(TypedDict, total=False):
@@ -128,15 +120,15 @@ def after_scf(state: RoutingState) -> Literal["arbitration", "memory_selection"]
     return "arbitration" if arbitrates else "memory_selection"
 
 
-def after_llm(state: RoutingState) -> Literal["action_arbitration", "env_step", "__end__"]:
+def after_llm(state: RoutingState) -> Literal["guard_check", "env_step", "__end__"]:
     """Without a guard, execute the action; a custom ``llm_call`` may end the episode here."""
     if state["done"]:
         return "__end__"
-    return "env_step" if settings_of(state).guard == "off" else "action_arbitration"
+    return "env_step" if settings_of(state).guard == "off" else "guard_check"
 
 
-def after_action(state: RoutingState) -> Literal["llm_call", "env_step"]:
-    """Return a vetoed action to the model when ``action_arbitration`` asked for a retry."""
+def after_guard(state: RoutingState) -> Literal["llm_call", "env_step"]:
+    """Return a vetoed action to the model when ``guard_check`` asked for a retry."""
     return "llm_call" if state["decisions"][-1]["verdict"] == "retried" else "env_step"
 
 
@@ -145,17 +137,15 @@ def after_step(state: RoutingState) -> Literal["belief_update", "__end__"]:
     return "__end__" if state["done"] else "belief_update"
 
 
+_plain_builder = cache(make_builder)
+
+
 def next_stage(stage: str, state: RoutingState) -> str:
     """Return the stage that follows, for callers that run the stages without the graph."""
-    route = _routes().get(stage)
-    return route(state) if route else STAGES[STAGES.index(stage) + 1]
-
-
-@cache
-def _routes() -> dict[str, Route]:
-    graph = StageGraph(STAGES, EpisodeState)
-    _wire(graph, None, None, "")
-    return graph.routes
+    builder = _plain_builder()
+    for branch in builder.branches[stage].values():
+        return cast(str, branch.path.invoke(state))
+    return next(end for start, end in builder.edges if start == stage)
 
 
 def build_graph(
@@ -182,8 +172,9 @@ def build_graph(
         before: custom nodes to run before a stage; they are skipped when the stage is skipped.
         state_schema: a subclass of ``EpisodeState`` with extra keys, which become part of the
             graph's input and output.
-        output_schema: the keys that a run returns; a server streams updates of these keys only.
-        context: default settings for runs that pass none, for example inside another graph.
+        output_schema: the keys that a run returns.
+        context: the graph's own settings. A call may change some of them (``context={"seed": 7}``)
+            or give all (``context=RunContext(...)``).
         model: a chat model object; by default the graph opens the model that the settings name.
         reply_cache: file of model replies. A prompt that is in the file is answered from it, so a
             repeated or resumed run pays for no call twice.
@@ -194,4 +185,4 @@ def build_graph(
         nodes, after=after, before=before, state_schema=state_schema, output_schema=output_schema,
         context=context, model=model, reply_cache=reply_cache,
     )  # fmt: skip
-    return builder.compile(**{"name": "rpms", **compile_options})
+    return builder.compile(**compile_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -12,7 +12,7 @@ from typing_extensions import TypedDict, Unpack
 from rpms.graph.build import RpmsGraph, build_graph
 from rpms.nodes.state import EpisodeOutput
 from rpms.vocabulary.belief import Belief
-from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.context import RunContext, merged_settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import SubGoal
 from rpms.vocabulary.recall import Recall
@@ -40,7 +40,7 @@ class Options(TypedDict, total=False):
     Attributes:
         env: the environment's name; the first one by default.
         split: the list of tasks to choose from; the environment's first by default.
-        context: the settings of the run; by default those that ``graph`` was built with.
+        context: the settings of the run. A dictionary changes those that ``graph`` was built with.
         model: a chat model object, instead of the one that the context names.
         graph: a custom graph from ``build_graph``; pass its model to ``build_graph``.
         config: LangGraph's config, e.g. a thread id for a checkpointer.
@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
 
     env: str
     split: str
-    context: RunContext
+    context: RunContext | Mapping[str, Any] | None
     model: BaseChatModel | None
     graph: RpmsGraph | None
     config: dict[str, Any]
@@ -122,7 +122,8 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     episode = {key: values[key] for key in ("env", "split") if key in values} | {"task": task}
     # A graph that gets no context runs with the one it was built with.
     argument = options.get("context")
-    context = None if app is not None and argument is None else settings(argument)
+    defaults = app.defaults if isinstance(app, RpmsGraph) else RunContext()
+    context = None if app is not None and argument is None else merged_settings(defaults, argument)
     labels = {"condition": context.name, "model": context.model} if context else {}
     config = dict[str, Any](options.get("config") or {})
     # Tags and metadata make the episode searchable among traces.

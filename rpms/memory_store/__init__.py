@@ -30,3 +30,8 @@ __all__ = [
     "save_to_store",
     "write_snapshot",
 ]
+
+if __name__ != "rpms.memory_store":
+    raise ImportError(
+        "'memory_store' at the top of the clone is only a link: import rpms.memory_store"
+    )

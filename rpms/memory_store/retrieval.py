@@ -16,7 +16,7 @@ the threshold and for the rank. Each goal is scored once; further steps reuse th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rpms.memory_store.entries import CriticalFailure, Entry, Failure, Finds, Schema, Success
@@ -31,6 +31,8 @@ CHOICE = 3
 
 # Entry type, sub-goal or action, and the part of the state that COMPAT compares.
 Bucket = tuple[str, str, str]
+Similarity = Callable[[GoalSignature, GoalSignature], float]
+"""How much an entry's goal, the second one, is like the goal of the episode: 0 to 1."""
 GoalEntry = Success | Failure | CriticalFailure
 
 
@@ -95,22 +97,26 @@ class MemoryIndex:
                 self._looked[entry.place] += entry.looked
                 for kind, count in entry.objects.items():
                     self._held.setdefault(kind, Counter())[entry.place] += count
-        self._found: dict[tuple[GoalSignature, float, int], Found] = {}
+        self._found: dict[tuple[GoalSignature, float, int, Similarity | None], Found] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def recall(self, goal: GoalSignature, theta: float, k: int) -> list[Candidate]:
+    def recall(
+        self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None = None
+    ) -> list[Candidate]:
         """Return snippets and lessons with d_gamma * weight >= theta, best first.
 
         At most ``CHOICE`` times k of each bucket are listed, with equal experiences as one; the
         caller selects k of them. ``truncated`` counts the others.
         """
-        return self._find(goal, theta, k).candidates
+        return self._find(goal, theta, k, similarity).candidates
 
-    def truncated(self, goal: GoalSignature, theta: float, k: int) -> dict[str, int]:
+    def truncated(
+        self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None = None
+    ) -> dict[str, int]:
         """Count the entries above the threshold that ``recall`` does not list, by outcome."""
-        candidates, near = self._find(goal, theta, k)
+        candidates, near = self._find(goal, theta, k, similarity)
         represented = sum(candidate.entries for candidate in candidates)
         counts = {"duplicate": represented - len(candidates), "over top-k": near - represented}
         return {outcome: count for outcome, count in counts.items() if count}
@@ -153,11 +159,14 @@ class MemoryIndex:
             )
         return self._categories[word]
 
-    def _find(self, goal: GoalSignature, theta: float, k: int) -> Found:
+    def _find(
+        self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None
+    ) -> Found:
         """Find the candidates for a goal; the result is cached for later steps."""
-        key = (goal, theta, k)
+        key = (goal, theta, k, similarity)
         if key not in self._found:
-            scores = {other: self.nearness(goal, other) for other in {r.goal for r in self._rows}}
+            alike = similarity or self.nearness
+            scores = {other: alike(goal, other) for other in {r.goal for r in self._rows}}
             near: dict[Bucket, list[tuple[float, Row]]] = defaultdict(list)
             places: Counter[tuple[GoalSignature, Bucket]] = Counter()
             total = 0

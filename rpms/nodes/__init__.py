@@ -1,10 +1,10 @@
 """The stages of one RPMS decision, one file each."""
 
-from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.env_step import env_step
-from rpms.nodes.goal_retrieval import goal_retrieval
+from rpms.nodes.goal_retrieval import goal_retrieval, make_goal_retrieval
+from rpms.nodes.guard_check import guard_check
 from rpms.nodes.llm_call import llm_call, make_llm_call, model_failed
 from rpms.nodes.memory_selection import memory_selection
 from rpms.nodes.prompt_build import make_prompt_build, prompt_build
@@ -17,12 +17,13 @@ __all__ = [
     "EpisodeInput",
     "EpisodeOutput",
     "EpisodeState",
-    "action_arbitration",
     "arbitration",
     "belief_update",
     "env_step",
     "goal_retrieval",
+    "guard_check",
     "llm_call",
+    "make_goal_retrieval",
     "make_llm_call",
     "make_prompt_build",
     "make_reset_env",
@@ -34,3 +35,6 @@ __all__ = [
     "scf",
     "settings_of",
 ]
+
+if __name__ != "rpms.nodes":
+    raise ImportError("'nodes' at the top of the clone is only a link: import rpms.nodes")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from rpms.envs import get_environment
-from rpms.nodes.state import EpisodeState
+from rpms.nodes.state import EpisodeState, no_rules
 from rpms.vocabulary.belief import Belief, without_calls
 
 
 def belief_update(state: EpisodeState) -> EpisodeState:
     """Read the last turn and the observation; return the new belief and sub-goal.
 
-    A reply without an action never reached the environment, so the belief does not change.
+    A decision begins without rules and memories, so that those of the last one never stay in the
+    prompt, whichever stages follow. A reply without an action never reached the environment, so the
+    belief does not change.
     """
     env = get_environment(state["env"])
     history = state["history"]
@@ -21,7 +23,7 @@ def belief_update(state: EpisodeState) -> EpisodeState:
         belief = env.update_belief(state["belief"], last["action"], last["observation"])
     else:
         belief = state["belief"]
-    return follow_belief(state, belief)
+    return {**follow_belief(state, belief), "rules": no_rules(), "recalls": [], "truncated": {}}
 
 
 def follow_belief(state: EpisodeState, belief: Belief) -> EpisodeState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
@@ -14,7 +14,7 @@ from rpms.vocabulary.turn import FailureMode, Turn
 NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
 
 
-def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+def env_step(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:
     """Read the action; return the new observation, the turn, the counters and the result."""
     action, episode = state["action"], (state["episode_id"], state["spec"])
     outcome = None
@@ -23,7 +23,7 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
             outcome = episodes.play(
                 *episode, state["history"], action, state.get("simulator_state")
             )
-        update = _conclude(state, runtime, action, outcome)
+        update = _conclude(state, runtime or get_runtime(), action, outcome)
         if settings_of(state).action_list and not update["done"]:
             history = [*state["history"], *update["history"]]
             update["commands"] = episodes.commands(*episode, history, update["simulator_state"])

@@ -14,20 +14,48 @@ results), and on no rule.
 
 from __future__ import annotations
 
-from langgraph.runtime import Runtime
+from typing import Protocol
+
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_commands
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
+from rpms.memory_store.retrieval import Similarity
 from rpms.nodes.state import EpisodeState, settings_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 
-def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-    """Read goal, sub-goal, belief and history; return the candidates in the method's order."""
+class GoalRetrieval(Protocol):
+    """The stage; without a runtime it takes that of the running graph, as the others do."""
+
+    def __call__(
+        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
+    ) -> EpisodeState: ...
+
+
+def make_goal_retrieval(similarity: Similarity | None = None) -> GoalRetrieval:
+    """Make the stage; ``similarity`` of two goals, 0 to 1, replaces d_gamma in our memory."""
+
+    def goal_retrieval(
+        state: EpisodeState, runtime: Runtime[RunContext] | None = None
+    ) -> EpisodeState:
+        """Read goal, sub-goal, belief and history; return the candidates in the method's order."""
+        return _retrieve(state, (runtime or get_runtime()).store, similarity)
+
+    return goal_retrieval
+
+
+goal_retrieval = make_goal_retrieval()
+
+
+def _retrieve(
+    state: EpisodeState, store: BaseStore | None, similarity: Similarity | None
+) -> EpisodeState:
     context = settings_of(state)
     method = find_method(context.memory_method)
     cross_trial_memory = state.get("cross_trial_memory") or {}
@@ -47,8 +75,9 @@ def goal_retrieval(state: EpisodeState, runtime: Runtime[RunContext]) -> Episode
         moment,
         context,
         cross_trial_memory,
-        store=runtime.store,
+        store=store,
         begun=bool(state.get("history")),
+        similarity=similarity,
     )
     return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 

@@ -25,6 +25,7 @@ from rpms.nodes.state import EpisodeState, manual_of, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
+from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Usage
 
 
@@ -116,8 +117,13 @@ def _trace(state: EpisodeState, context: RunContext, model: str) -> RunnableConf
 
 
 def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
-    """End the episode with a ``model_error``, which never counts as a failure of the agent."""
+    """End the episode with a ``model_error``, which never counts as a failure of the agent.
+
+    A mistake of the caller, such as an unknown model or a missing key, is raised instead.
+    """
     episodes.finish(state["episode_id"], state["spec"])
+    if isinstance(error.error, RpmsError) and not state["model_calls"]:
+        raise ModelFault(str(error.error)) from error.error
     return EpisodeState(
         failure_mode="model_error",
         error=fault_line(error.error),

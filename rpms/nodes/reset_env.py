@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from typing_extensions import is_typeddict
 
 from rpms.envs import Task, environment_names, get_environment
 from rpms.envs import live as episodes
-from rpms.nodes.state import EpisodeState, environment_failed, replace_list
+from rpms.nodes.state import EpisodeState, environment_failed, no_rules, replace_list
 from rpms.prompts.examples import check_prompts
-from rpms.rules import ActiveRules
 from rpms.vocabulary.belief import empty_belief
-from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.context import RunContext, declarations, merged_settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 # Keys of the input, keys that `fresh_state` sets itself, and one that `belief_update` writes.
@@ -25,7 +24,14 @@ DIGITS = 4
 
 
 Find = Callable[[EpisodeState], Task]
-ResetEnv = Callable[[EpisodeState, Runtime[RunContext]], EpisodeState]
+
+
+class ResetEnv(Protocol):
+    """The stage; without a runtime it takes that of the running graph, as the others do."""
+
+    def __call__(
+        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
+    ) -> EpisodeState: ...
 
 
 def make_reset_env(default: RunContext | None = None, find: Find | None = None) -> ResetEnv:
@@ -34,9 +40,10 @@ def make_reset_env(default: RunContext | None = None, find: Find | None = None) 
     ``find`` replaces the lookup of the task, so that a run over a whole split lists it only once.
     """
 
-    def reset_env(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
+    def reset_env(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:
         """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
-        task, context = (find or find_input_task)(state), run_settings(runtime.context, default)
+        outer = (runtime or get_runtime()).context
+        task, context = (find or find_input_task)(state), run_settings(outer, default)
         check_prompts(task["env"], context)
         fresh = fresh_state(context, task)
         try:
@@ -55,14 +62,15 @@ reset_env = make_reset_env()
 
 
 def run_settings(context: Any, default: RunContext | None) -> RunContext:
-    """Return the context of the call, else the graph's default, else the default settings.
+    """Return the settings of the run: the graph's own, with the changes of the call.
 
-    Inside another graph the context is that graph's; ours may be its field ``rpms``.
+    Inside another graph the context is that graph's; ours may be its field ``rpms``. If it holds
+    nothing of ours, the graph's own settings are used.
     """
     try:
-        return default if default and context is None else settings(context)
+        return merged_settings(default or RunContext(), context)
     except RpmsError as error:
-        if default:
+        if default and not _holds_settings(context):
             return default
         raise RpmsError(
             "inside another graph, build this one with build_graph(context=RunContext(...)), or "
@@ -70,11 +78,14 @@ def run_settings(context: Any, default: RunContext | None) -> RunContext:
         ) from None
 
 
-def find_input_task(state: EpisodeState) -> Task:
-    """Find the task that the input names; env and split default to the first there is.
+def _holds_settings(context: Any) -> bool:
+    if not isinstance(context, Mapping):
+        return getattr(context, "rpms", None) is not None
+    return "rpms" in context or bool(declarations().keys() & context.keys())
 
-    LangGraph drops unknown input keys silently, so a misspelt ``task`` looks like a missing one.
-    """
+
+def find_input_task(state: EpisodeState) -> Task:
+    """Find the task that the input names; env and split default to the first there is."""
     if "task" not in state:
         raise RpmsError(
             "the input has no 'task': give its index or its id, {'task': 0}, and with it 'env' "
@@ -101,7 +112,7 @@ def fresh_state(context: RunContext, spec: Task) -> EpisodeState:
         condition=context.condition,
         goal=get_environment(spec["env"]).parse_goal(spec["goal"]),
         belief=empty_belief(),
-        rules=ActiveRules(universal=[], domain=[], environment=[], situation=[]),
+        rules=no_rules(),
         history=replace_list([]),
         decisions=replace_list([]),
     )

@@ -21,7 +21,7 @@ from rpms.prompts.blocks import Knowledge
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import ActiveRules, Manual
 from rpms.vocabulary.belief import Belief, fingerprint
-from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.context import RunContext, merged_settings, settings
 from rpms.vocabulary.error_place import ErrorPlace, place_of
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.goal import GoalSpec, SubGoal
@@ -52,6 +52,11 @@ def add_new(old: list[T], new: list[T]) -> list[T]:
 def as_messages(_: Any, messages: Sequence[MessageLikeRepresentation]) -> list[AnyMessage]:
     """Replace the prompt, given in any form that LangChain accepts."""
     return cast(list[AnyMessage], convert_to_messages(messages))
+
+
+def changed_settings(old: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Change the settings that ``new`` names; the others of the episode stay."""
+    return merged_settings(settings(old), new).plain
 
 
 # Lists that grow during an episode: a stage returns only new items, and LangGraph appends them.
@@ -85,7 +90,8 @@ class EpisodeOutput(TypedDict, total=False):
     Attributes:
         task_id: the id of the task.
         condition: the paper's letter for the knowledge that was on.
-        success: True if the environment reports the task as won.
+        success: True if the environment reports the task as won. It is False after an error of the
+            model or the environment, too: a mean leaves such results out (``failure_mode``).
         score: the environment's final score.
         steps: actions taken, including rejected ones and unreadable replies.
         invalid_actions: steps that the environment rejected, or that had no action.
@@ -174,7 +180,7 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
         done: the episode has ended.
     """
 
-    settings: dict[str, Any]
+    settings: Annotated[dict[str, Any], changed_settings]
     episode_id: str
     spec: Task
     observation: str
@@ -195,6 +201,10 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
 GROWING = ("history", "decisions")
+
+
+def no_rules() -> ActiveRules:
+    return ActiveRules(universal=[], domain=[], environment=[], situation=[])
 
 
 def settings_of(state: Mapping[str, Any]) -> RunContext:
@@ -265,5 +275,7 @@ def apply_update(state: dict[str, Any], update: Mapping[str, Any]) -> None:
             state[key] = value.value
         elif key in GROWING:
             state[key] = add_new(state.get(key, []), value)
+        elif key == "settings":
+            state[key] = changed_settings(state.get(key, {}), value)
         else:
             state[key] = value

@@ -35,3 +35,6 @@ __all__ = [
     "simulate",
     "simulate_in_place",
 ]
+
+if __name__ != "rpms.rules":
+    raise ImportError("'rules' at the top of the clone is only a link: import rpms.rules")

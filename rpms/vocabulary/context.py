@@ -387,6 +387,19 @@ def settings(context: Any) -> RunContext:
     return RunContext(**(context or {}))
 
 
+def merged_settings(base: RunContext, context: Any) -> RunContext:
+    """Return the settings of a run: a RunContext is complete, a dictionary changes ``base``."""
+    if context is None:
+        return base
+    if not isinstance(context, Mapping):
+        return settings(context)
+    changes = context.get("rpms", context)
+    if not isinstance(changes, Mapping):
+        return settings(changes)
+    refuse_unknown(changes)
+    return base.with_(**changes) if changes else base
+
+
 def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
     """Raise an error that names the first unknown setting and the nearest known one.
 

@@ -27,4 +27,4 @@ class EnvironmentFault(RuntimeError):
 
 
 class ModelFault(RpmsError):
-    """A model call for something other than an action failed."""
+    """A model cannot be opened, or its call for something other than an action failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
+from zlib import crc32
 
 from typing_extensions import TypedDict
 
@@ -87,6 +88,33 @@ def new_recall(entry: dict[str, Any], score: float, count: int, advice: Advice) 
         entry=entry, advice=advice, score=score, count=count,
         dropped_by="", reason="", conflict="", warning="", rule="",
     )  # fmt: skip
+
+
+def memory(
+    actions: Sequence[str],
+    *,
+    id: str = "",
+    sub_goal: str = "",
+    score: float = 1.0,
+    count: int = 1,
+    solves: bool = False,
+) -> Recall:
+    """Make a recalled memory for a retrieval of your own: actions that helped in a similar task.
+
+    Args:
+        actions: the actions in names of this scene, which the filter and the arbiter judge.
+        id: its name in logs; by default made from the actions.
+        sub_goal: the sub-goal that they reached.
+        score: the similarity of its goal, 0 to 1.
+        count: how often this experience was made.
+        solves: the actions solved the task.
+    """
+    text = " -> ".join(actions)
+    entry = {
+        "type": "success", "id": id or f"memory_{crc32(text.encode()):08x}", "actions": [*actions],
+        "sub_goal_type": sub_goal,
+    }  # fmt: skip
+    return new_recall(entry, score, count, new_advice([*actions], solves=solves))
 
 
 def drop(recall: Recall, outcome: RecallOutcome, reason: str, rule: str = "") -> Recall:

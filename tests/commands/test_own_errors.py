@@ -25,7 +25,10 @@ def scf(state):
     return {{"recalls": chosen(state)}}
 
 
-stages = {{"scf": scf}}
+def mine():
+    import rpms
+
+    return rpms.build_graph({{"scf": scf}})
 """
 MENDED = BROKEN.replace('"foo"', '"recalls"')
 
@@ -52,7 +55,7 @@ def test_a_stage_is_mended_and_gone_on_with(
     run, name = tmp_path / "run", own(tmp_path, monkeypatch, BROKEN)
     file = tmp_path / f"{name}.py"
     words = ("eval", "--out", run, "--limit", "2", "--max-steps", "3", "--conditions", "D",
-             "--arm", f"mine:nodes={name}:stages")  # fmt: skip
+             "--arm", f"mine={name}:mine")  # fmt: skip
 
     def play(*more: str) -> Done:
         sys.modules.pop(name, None)  # as a process of its own would find it
@@ -105,7 +108,7 @@ def test_an_arm_that_always_fails_at_one_line_stops(
     run, name = tmp_path / "run", own(tmp_path, monkeypatch, BROKEN)
     done = rpms("eval", "--out", run, "--limit", "6", "--max-steps", "1", "--workers", "0",
                 "--concurrency", "30", "--conditions", "D",
-                "--arm", f"mine:nodes={name}:stages")  # fmt: skip
+                "--arm", f"mine={name}:mine")  # fmt: skip
     place = f"{tmp_path / name}.py:3"
     assert done.code == 2 and f"error in mine at {place}: KeyError: 'foo'" in done.err
     assert f"mine stopped: every episode failed at {place}: KeyError: 'foo'" in done.err
@@ -259,9 +262,9 @@ def test_what_is_raised_before_the_first_step(
         assert done.code == 2 and f'File "{file}", line {number}, in tasks' in done.err
         assert done.err.splitlines()[-1] == f"rpms: KeyError at {file}:{number}: 'here'"
     (tmp_path / "unloadable.py").write_text("\nstages = {}['here']\n")
-    done = rpms("eval", "--out", tmp_path / "run", "--arm", "mine:nodes=unloadable:stages")
+    done = rpms("eval", "--out", tmp_path / "run", "--arm", "mine=unloadable:stages")
     assert done.code == 2 and f'File "{tmp_path}/unloadable.py", line 2, in <module>' in done.err
-    last = "rpms: cannot load the stages 'unloadable:stages': "
+    last = "rpms: cannot load the graph 'unloadable:stages': "
     assert done.err.splitlines()[-1].startswith(last)
 
 
@@ -291,7 +294,10 @@ def spoiled(state, runtime):
     return belief_update(state)
 
 
-stages = {"belief_update": spoiled}
+def mine():
+    import rpms
+
+    return rpms.build_graph({"belief_update": spoiled})
 """
 
 
@@ -303,7 +309,7 @@ def test_a_rule_file_that_breaks_while_it_is_played(
     name = own(tmp_path, monkeypatch, SPOILING)
     rules = tmp_path / "universal.yaml"
     rules.write_text("rules:\n- {id: U-1, text: Look twice.}\n")
-    arm = f"mine:nodes={name}:stages,rules={tmp_path},condition=B"
+    arm = f"mine={name}:mine,rules={tmp_path},condition=B"
     words = ("eval", "--out", tmp_path / "run", "--limit", "1", "--workers", "0", "--arm", arm)
     done = rpms(*words)
     assert done.code == 2 and "rpms: 1 episode failed in stage rule_assembly:" in done.err

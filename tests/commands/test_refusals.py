@@ -55,7 +55,7 @@ WRONG: dict[str, dict[str, str]] = {
         "--arm mine:scff=off": "--arm 'mine': unknown setting 'scff'; did you mean 'scf'?",
         "--arm mine:scf=sometimes": "scf='sometimes' is not possible",
         "--arm=mine:without_rules=tier2": "the nearest names are domain, ",
-        "--arm=mine:nodes=no_such_module:stages": "cannot load the stages",
+        "--arm=mine=no_such_module:stages": "cannot load the graph",
         "--arm=mine:model=no_such_module:make": "cannot open model 'no_such_module:make'",
         "--arm A --arm A": "two arms have the label 'A'",
         "--plan nope.yaml": "nope.yaml", "--types juggle": "",

@@ -13,8 +13,8 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.guard.policy import applicable_actions
 from rpms.models.chat import allowed_syntaxes
-from rpms.nodes.action_arbitration import action_arbitration
 from rpms.nodes.arbitration import arbitration
+from rpms.nodes.guard_check import guard_check
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.scf import scf
 from rpms.nodes.state import EpisodeState, decision_point
@@ -170,7 +170,7 @@ def test_every_stage_that_judges(mine: bool, own: Path) -> None:
     choices = applicable_actions(decision_point(ruled(now, folder)))
     offered = [choice["action"] for choice in choices]
     assert ("yodel" in offered) == mine and offered
-    (decision,) = action_arbitration(ruled(now, folder, guard="verify"))["decisions"]
+    (decision,) = guard_check(ruled(now, folder, guard="verify"))["decisions"]
     assert decision["verdict"] == ("retried" if mine else "accepted")
     assert decision["rule"] == ("M-SING-001" if mine else "")
 

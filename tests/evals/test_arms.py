@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,16 @@ import rpms
 from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
+from rpms.evals.running.plan_file import choose_arms
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import lines_of
 
 
 @pytest.mark.parametrize(("text", "fields", "settings"), [
-    ("mine:nodes=pkg.mod:stages,scf=off,k=5,theta=0.5", {"nodes": "pkg.mod:stages"},
-     {"scf": "off", "k": 5, "theta": 0.5, "condition": "D"}),
+    (f"mine={__name__}:own_graph,scf=off,k=5,theta=0.5", {"graph": f"{__name__}:own_graph"},
+     {"scf": "off", "k": 5, "theta": 0.5, "condition": "C", "max_steps": 4}),
+    (f"mine:graph={__name__}:own_graph,condition=B", {}, {"condition": "B", "max_steps": 4}),
     # Any value can be said.
     ("mine:without_rules='domain, U-1',k=5", {}, {"without_rules": "domain, U-1", "k": 5}),
     ("""mine:memory="a 'b',#c=1.jsonl",rules=C:\\d""",
@@ -64,13 +68,42 @@ def test_names_come_by_comma_or_from_a_file(tmp_path: Path) -> None:
         listed("@/nowhere")
 
 
-STAGES = """
+def own_scf(state: dict[str, Any]) -> dict[str, Any]:
+    """A stage of this very module."""
+    return state
+
+
+def own_graph() -> rpms.RpmsGraph:
+    return rpms.build_graph({"scf": own_scf}, context=RunContext.for_condition("C", max_steps=4))
+
+
+def test_an_arm_of_a_plan_is_a_graph_with_the_settings_of_the_run_and_its_own(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "plan.yaml"
+    path = f"{__name__}:own_graph"
+    file.write_text(
+        f"settings: {{seed: 5}}\narms: {{mine: {{graph: '{path}'}}, "
+        f"B: {{graph: '{path}', condition: B, max_steps: 9}}}}\n"
+    )
+    arms = choose_arms({}, RunContext(), plan=str(file)).arms
+    expected = RunContext.for_condition("C", max_steps=4, seed=5)
+    assert arms["mine"].settings() == expected and arms["mine"].graph == path
+    assert arms["B"].settings() == expected.under("B").with_(max_steps=9)
+
+
+MODULE = """
+import rpms
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 
 def scf(state):
     return {"recalls": [{**r, "dropped_by": "scf", "reason": "mine"} for r in state["recalls"]]}
+
+
+def seen(state):
+    return {}
 
 
 def forever():
@@ -86,8 +119,17 @@ def not_a_model():
     return 7
 
 
-stages = {"scf": scf}
-wrong = {"no_such_stage": scf}
+def mine():
+    context = rpms.RunContext(max_steps=4)
+    return rpms.build_graph({"scf": scf}, before={"env_step": seen}, context=context)
+
+
+def wrong():
+    return rpms.build_graph({"no_such_stage": scf})
+
+
+def failing():
+    raise ValueError("not today")
 """
 
 
@@ -95,7 +137,7 @@ wrong = {"no_such_stage": scf}
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's own, beside the folder the run is started from."""
     name = f"variant_{abs(hash(tmp_path))}"  # a process imports a module once
-    (tmp_path / f"{name}.py").write_text(STAGES)
+    (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return name
@@ -107,7 +149,7 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
     execution = rpms.ExecutionOptions(workers=1)
     arms: dict[str, rpms.Arm] = {
         "D": RunContext(max_steps=4),
-        "mine": Variant(RunContext(max_steps=4), nodes=f"{module}:stages"),
+        "mine": f"{module}:mine",
         "theirs": Variant(RunContext(max_steps=4), model=f"{module}:make_model"),
     }
     report = rpms.evaluate(arms, out=tmp_path / "run", limit=1, execution=execution, show=False)
@@ -117,36 +159,95 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
     assert mine.dropped["scf"] == mine.recalled > 0
     assert {turn["action"] for turn in lines["theirs"]["history"]} == {"look"}
     swapped = report.run.manifest.swapped
-    assert swapped["mine"]["nodes scf"]["path"] == f"{module}:scf"
+    assert {part: code["path"] for part, code in swapped["mine"].items()} == {
+        "graph": f"{module}:mine", "nodes scf": f"{module}:scf", "added seen": f"{module}:seen"
+    }  # fmt: skip
+    assert all(code["hash"] for code in swapped["mine"].values())
     assert swapped["theirs"]["model"]["path"] == f"{module}:make_model"
     for table in report.tables:
-        assert f"mine has nodes scf from {module}:scf (" in table.source
+        assert f"{module}:scf (" in table.source and f"{module}:mine (" in table.source
     assert "make_model" in report.run.manifest.model_label
 
 
-def own_scf(state: dict[str, Any]) -> dict[str, Any]:
-    """A stage of this very module."""
-    return state
+@pytest.mark.engine
+def test_in_one_process_functions_and_graphs_of_the_script_are_arms(tmp_path: Path) -> None:
+    here = rpms.ExecutionOptions(workers=0)
+    seen: list[str] = []
+
+    def watched(state: rpms.EpisodeState) -> rpms.EpisodeState:
+        seen.append(state["action"])
+        return {}
+
+    def local() -> rpms.RpmsGraph:
+        return rpms.build_graph(after={"llm_call": watched}, context=RunContext(max_steps=2))
+
+    arms: dict[str, rpms.Arm] = {"D": RunContext(max_steps=2), "function": local, "graph": local()}
+    report = rpms.evaluate(arms, out=tmp_path, limit=1, execution=here, show=False)
+    lines = {line["condition"]: line for line in lines_of(tmp_path)}
+    actions = [turn["action"] for turn in lines["D"]["history"]]
+    assert sorted(seen) == sorted([*actions, *actions])
+    alone = rpms.run_episode(lines["D"]["task"], split=lines["D"]["split"], graph=local())
+    assert [turn["action"] for turn in alone["history"]] == actions
+    assert report.run.manifest.swapped["function"].keys() == {"graph", "added watched"}
+
+
+SCRIPT = """
+import sys
+import rpms
+
+print("begun", flush=True)
+
+
+def mine():
+    return rpms.build_graph(context=rpms.RunContext.for_condition("A", max_steps=1))
+
+
+{guard}rpms.evaluate({{"A": rpms.RunContext.for_condition("A", max_steps=1), "mine": mine}},
+    out=sys.argv[1], limit=1, show=False, execution=rpms.ExecutionOptions(workers=1))
+"""
+
+
+@pytest.mark.engine
+def test_a_script_without_a_main_guard_is_refused_before_anything_runs_twice(
+    tmp_path: Path,
+) -> None:
+    for guard, code in (("", 1), ('if __name__ == "__main__":\n    ', 0)):
+        script = tmp_path / "some_script.py"
+        script.write_text(SCRIPT.format(guard=guard))
+        words = [sys.executable, str(script), str(tmp_path / "run")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        if code:
+            assert "some_script.py, line 12: worker processes import this script" in done.stderr
+            assert done.stdout == "begun\n" and not (tmp_path / "run").exists()
+        else:
+            assert {line["condition"] for line in lines_of(tmp_path / "run")} == {"A", "mine"}
 
 
 def test_what_cannot_travel_is_refused_with_what_to_do() -> None:
-    assert Variant(nodes={"scf": own_scf}).paths() == {"scf": f"{__name__}:own_scf"}
-    for variant, what in (
-        (Variant(nodes={"scf": lambda state: state}), "stage 'scf' cannot travel"),
-        (Variant(model=rpms.SimPlanner()), "the model cannot travel"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(RpmsError, match=rf"{what}.*package\.module:name"):
-            rpms.evaluate({"mine": variant}, out="never", limit=1)
-    with pytest.raises(RpmsError, match="a RunContext or a Variant, not a str"):
-        rpms.evaluate({"mine": "D"}, out="never")  # type: ignore[dict-item]
+    arms: list[tuple[Any, str]] = [
+        (
+            lambda: own_graph(),
+            "graph of arm 'mine' cannot travel.*package.module:name.*workers",
+        ),
+        (own_graph(), "arm 'mine': a graph object cannot travel.*workers=0"),
+        (Variant(model=rpms.SimPlanner()), r"the model cannot travel.*package\.module:name"),  # type: ignore[arg-type]
+        (7, "an arm is a condition, a RunContext, a Variant, or a graph.*not a int"),
+        ("Z", "unknown condition 'Z'"),
+    ]
+    for arm, words in arms:
+        with pytest.raises(RpmsError, match=words):
+            rpms.evaluate({"mine": arm}, out="never", limit=1)
 
 
 @pytest.mark.parametrize(
     ("arm", "message"),
     [
-        ({"nodes": "{}:wrong"}, "no stage called no_such_stage"),
-        ({"nodes": "{}:scf"}, "a function without arguments that returns one"),
-        ({"nodes": "{}:nothing"}, "cannot load the stages"),
+        ({"graph": "{}:wrong"}, "no stage called no_such_stage"),
+        ({"graph": "{}:scf"}, "scf.*missing 1 required positional argument"),
+        ({"graph": "{}:not_a_model"}, "what rpms.build_graph returns, .*it is a int"),
+        ({"graph": "{}:failing"}, "failing: ValueError: not today"),
+        ({"graph": "{}:nothing"}, "cannot load the graph"),
         ({"model": "{}:not_a_model"}, "makes a int, not a LangChain chat model"),
         ({"rules": "/no/such/folder"}, "/no/such/folder"),
         ({"memory": "/no/such/file"}, "/no/such/file"),

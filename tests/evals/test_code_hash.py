@@ -48,6 +48,12 @@ def other():
 
 stages = {"scf": scf, "arbitration": partial(arbitration, level=2)}
 
+
+def mine():
+    from rpms import build_graph
+
+    return build_graph(stages)
+
 if __name__ == "__main__":
     other = scf(1)
 """
@@ -72,9 +78,10 @@ def test_it_is_the_checksum_of_the_file(write: Path) -> None:
 
 def test_a_stage_is_named_by_its_function(write: Path) -> None:
     write.write_text(MODULE)
-    swapped = swapped_in(RunContext(), {"*": f"{write.stem}:stages"})
+    swapped = swapped_in(RunContext(), f"{write.stem}:mine")
     assert {stage: code["path"] for stage, code in swapped.items()} == {
-        "nodes arbitration": f"{write.stem}:stages",  # a partial has no name of its own
+        "graph": f"{write.stem}:mine",
+        "nodes arbitration": f"{write.stem}:mine",  # a partial has no name of its own
         "nodes scf": f"{write.stem}:scf",
     }
     assert swapped["nodes scf"]["hash"] == code_hash(f"{write.stem}:scf")

@@ -19,6 +19,7 @@ from rpms.evals.running.expert import corrections, llm_call
 from rpms.evals.running.export_chat import TRIES, LessonPlan, export_chat, export_expert
 from rpms.evals.running.plan import Job, choose_tasks
 from rpms.evals.running.runner import RunSession
+from rpms.memory_store.methods import MemoryMethod
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.reply import read_action
 from rpms.rules import check_action, forbidden_by
@@ -138,7 +139,7 @@ def test_decisions_are_taught_with_the_turns_that_are_shown(tmp_path: Path) -> N
 
 @pytest.mark.engine
 def test_the_expert_plays_an_ordinary_arm(tmp_path: Path) -> None:
-    arm = Variant(RunContext.for_condition("B"), nodes="rpms.evals.running.expert:STAGES")
+    arm = Variant(RunContext.for_condition("B"), graph="rpms.evals.running.expert:graph")
     here = ExecutionOptions(workers=0)
     report = evaluate({"expert": arm}, out=tmp_path, limit=2, execution=here, show=False)
     assert [episode.success for episode in report.run.judged("expert")] == [True, True]
@@ -161,9 +162,9 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
     tmp_path: Path,
 ) -> None:
     """Its own play is what it would have said; of a loop each situation is told once."""
-    nodes = "rpms.evals.running.expert:STAGES"
+    own = "rpms.evals.running.expert:graph"
     arms = {
-        "C": Variant(RunContext.for_condition("C", temperature=0.4), nodes=nodes),
+        "C": Variant(RunContext.for_condition("C", temperature=0.4), graph=own),
         "A": Variant(RunContext.for_condition("A", max_steps=12)),
     }
     here = ExecutionOptions(workers=0)
@@ -230,23 +231,29 @@ def test_the_way_out_of_a_loop_is_told_from_within_it(tmp_path: Path) -> None:
     assert len({reply for _, reply in told}) == 1 and "open fridge 99" not in told[0][1]
 
 
-def failing(*_: Any) -> Any:
-    """A stage of an arm that cannot be played."""
-    raise ZeroDivisionError("too much")
+class Broken(MemoryMethod):
+    """A memory of an arm that cannot be played."""
+
+    name, learns, needs_file = "broken", False, False
+
+    def recall(self, request: Any) -> Any:
+        raise ZeroDivisionError("too much")
+
+    def check(self, env: str, context: RunContext) -> None: ...
+
+    def render(self, recalls: Any, fill: Any) -> str:
+        return ""
 
 
 @pytest.mark.engine
 def test_an_episode_that_breaks_off_ends_the_export(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = f"mine:nodes={__name__}:BROKEN"
+    own = f"mine:memory_method={__name__}:Broken"
     with pytest.raises(RpmsError, match=r"1 of the 1 episodes .*: ZeroDivisionError: too much"):
         taught(tmp_path, "", 1, own, show=True)
     assert "raise ZeroDivisionError" in capsys.readouterr().err
     assert not (tmp_path / "x.jsonl").exists()
-
-
-BROKEN = {"belief_update": failing}
 
 
 def lesson_plan(env: str, split: str, limit: int, won: int = 0) -> LessonPlan:

@@ -16,7 +16,7 @@ from rpms.graph.run import run_episode
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 
-ADDED = {"__start__", "__end__", "__error_handler__llm_call"}
+ADDED = {"__start__", "__end__"}
 MEMORY_STAGES = {"goal_retrieval", "scf", "arbitration", "memory_selection"}
 EDGES = {
     ("__start__", "reset_env"),
@@ -36,9 +36,9 @@ EDGES = {
     ("memory_selection", "prompt_build"),
     ("prompt_build", "llm_call"),
     ("llm_call", "env_step"),
-    ("llm_call", "action_arbitration"),
-    ("action_arbitration", "llm_call"),
-    ("action_arbitration", "env_step"),
+    ("llm_call", "guard_check"),
+    ("guard_check", "llm_call"),
+    ("guard_check", "env_step"),
     ("llm_call", "__end__"),
     ("env_step", "belief_update"),
     ("env_step", "__end__"),
@@ -55,7 +55,7 @@ def visited(**settings: Any) -> list[str]:
 def test_the_stages_stand_in_order() -> None:
     assert STAGES == (
         "reset_env", "belief_update", "rule_assembly", "goal_retrieval", "scf", "arbitration",
-        "memory_selection", "prompt_build", "llm_call", "action_arbitration", "env_step",
+        "memory_selection", "prompt_build", "llm_call", "guard_check", "env_step",
     )  # fmt: skip
     assert set(build_graph().get_graph().nodes) == {*STAGES, *ADDED}
 
@@ -88,7 +88,7 @@ def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     ],
 )
 def test_a_stage_that_is_off_is_not_visited(settings: dict[str, Any], skipped: set[str]) -> None:
-    off = skipped if "guard" in settings else {*skipped, "action_arbitration"}
+    off = skipped if "guard" in settings else {*skipped, "guard_check"}
     loop = [name for name in STAGES[1:] if name not in off]
     assert visited(**settings) == ["reset_env", *loop, *loop]
 

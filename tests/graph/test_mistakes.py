@@ -47,7 +47,6 @@ def parent(node: Any) -> Any:
 
 
 INPUTS: list[tuple[Any, Any, str]] = [
-    ({"env": "alfworld"}, None, "the input has no 'task': give its index or its id"),
     (
         {"env": "alfword", "task": "3"},
         None,
@@ -57,7 +56,8 @@ INPUTS: list[tuple[Any, Any, str]] = [
     ({"task": "3"}, {"max_step": 1}, "unknown setting 'max_step'; did you mean 'max_steps'?"),
 ]
 TOP: list[tuple[Any, Any, str]] = [
-    ({"tsk": "3", "env": "alfworld"}, None, "the input has no 'task': give its index or its id"),
+    ({"tsk": "3", "env": "alfworld"}, None, "the input has no key 'tsk'; did you mean 'task'?"),
+    ({"task": 3, "belief": {}}, None, "the input has no key 'belief'; known: cross_trial_memory, "),
     ({"task": "3"}, 7, "must be a RunContext or a dictionary of its settings, not a int"),
 ]
 
@@ -81,7 +81,10 @@ async def test_of_a_graphs_input_and_context(entry: Any, context: Any, words: st
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize(("entry", "context", "words"), INPUTS)
+@pytest.mark.parametrize(
+    ("entry", "context", "words"),
+    [*INPUTS, ({"env": "alfworld"}, None, "the input has no 'task': give its index or its id")],
+)
 async def test_within_another_graph(entry: Any, context: Any, words: str) -> None:
     outer = parent(build_graph())
     with pytest.raises(RpmsError, match=re.escape(words)):

@@ -55,15 +55,15 @@ def test_a_person_who_changes_the_state_is_heard() -> None:
     graph = build_graph(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     context = RunContext(max_steps=1, guard="verify")
-    graph.invoke(TASK, config, context=context, interrupt_after=["action_arbitration"])
+    graph.invoke(TASK, config, context=context, interrupt_after=["guard_check"])
 
     def after(stage: str, values: dict[str, Any]) -> tuple[str, ...]:
         return graph.get_state(graph.update_state(config, values, as_node=stage)).next
 
-    assert after("action_arbitration", {"decisions": [decision("retried")]}) == ("llm_call",)
-    assert after("action_arbitration", {"action": "look"}) == ("llm_call",)
+    assert after("guard_check", {"decisions": [decision("retried")]}) == ("llm_call",)
+    assert after("guard_check", {"action": "look"}) == ("llm_call",)
     accepted = Overwrite([decision("accepted")])
-    assert after("action_arbitration", {"decisions": accepted}) == ("env_step",)
+    assert after("guard_check", {"decisions": accepted}) == ("env_step",)
     assert after("belief_update", {"settings": {**context.plain, "rules": False}}) == (
         "goal_retrieval",
     )
@@ -111,7 +111,7 @@ EDITS: dict[str, tuple[Callable[[Values], Values], Callable[[Values, Values], bo
         lambda now: {"action": "inventory"},
         lambda then, end: end["history"][0]["action"] == "inventory",
     ),
-    "action_arbitration": (
+    "guard_check": (
         lambda now: {"action": "open the moon"},
         lambda then, end: end["history"][0]["action"] == "open the moon",
     ),
@@ -139,8 +139,6 @@ def test_a_person_can_go_on_from_every_stage(stage: str) -> None:
     assert end["done"] and end["failure_mode"] == "timeout" and not end["error"]
     assert (end["condition"], end["steps"], len(end["history"])) == ("D", 2, 2)
     after_replies = [
-        past.values
-        for past in graph.get_state_history(config)
-        if past.next == ("action_arbitration",)
+        past.values for past in graph.get_state_history(config) if past.next == ("guard_check",)
     ]
     assert seen(after_replies[-1], end)

@@ -94,8 +94,8 @@ async def test_a_failing_model_does_not_hold_up_the_others(
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(import_module("rpms.nodes.llm_call"), "open_chat", no_model)
     monkeypatch.setattr(live, "finish", finish)
-    result = await arun_episode(0, context=B)
-    assert (result["failure_mode"], result["error"]) == ("model_error", "RpmsError: no such model")
+    with pytest.raises(RpmsError, match="no such model"):
+        await arun_episode(0, context=B)
     assert waited == [True, True]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import random
 import re
@@ -12,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +22,11 @@ import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 
+import rpms
 from rpms.graph import STAGES, build_graph, run_episode
-from rpms.nodes.state import EpisodeInput, ServerOutput
+from rpms.nodes.state import EpisodeInput, EpisodeOutput, ServerOutput
 from rpms.vocabulary.context import RunContext
+from tests.evals.sample_runs import lines_of
 from tests.openai_server import Answer, OpenAIServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
@@ -65,7 +70,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("server") / "log.txt"
     port = free_port()
     url = f"http://127.0.0.1:{port}"
+    # Ours, and one more line, as its page says.
+    config = json.loads((ROOT / "langgraph.json").read_text())
+    graphs = {**config["graphs"], "mine": "./examples/minimal.py:mine"}
+    config["graphs"] = {name: path.replace("./", f"{ROOT}/") for name, path in graphs.items()}
+    config["dependencies"] = [str(ROOT)]
+    file = log.with_name("langgraph.json")
+    file.write_text(json.dumps(config))
     command = ["dev", "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--config", str(file)]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "langgraph_cli", *command],
@@ -93,19 +106,84 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_graph_and_schemas_can_be_read(server: Server) -> None:
     client = get_sync_client(url=server.url)
-    (assistant,) = client.assistants.search(graph_id="rpms")
+    (assistant,) = client.assistants.search(graph_id="D")
     drawn = client.assistants.get_graph(assistant["assistant_id"])
-    added = {"__start__", "__end__", "__error_handler__llm_call"}
+    added = {"__start__", "__end__"}
     assert {str(node["id"]) for node in drawn["nodes"]} == {*STAGES, *added}
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
     assert {("belief_update", "prompt_build"), ("env_step", "belief_update")} <= edges
     schemas: Any = client.assistants.get_schemas(assistant["assistant_id"])
     entry, form = (schemas[f"{name}_schema"]["properties"] for name in ("input", "context"))
     assert set(entry) == set(EpisodeInput.__annotations__)
-    assert set(schemas["output_schema"]["properties"]) == set(ServerOutput.__annotations__)
+    assert set(schemas["output_schema"]["properties"]) == set(EpisodeOutput.__annotations__)
     assert {"belief", "recalls", "prompt"} <= set(schemas["state_schema"]["properties"])
+    assert len(form) == 12 and {"rules", "memory", "guard", "model", "max_steps"} <= form.keys()
     for name, field in form.items():
         assert field["title"] and field["description"], name
+    (other,) = client.assistants.search(graph_id="B")
+    form = client.assistants.get_schemas(other["assistant_id"])["context_schema"]["properties"]
+    assert (form["rules"]["default"], form["memory"]["default"]) == (True, False)
+
+
+@pytest.mark.engine
+async def test_an_empty_submit_plays_task_0_under_the_graphs_own_condition(server: Server) -> None:
+    client = get_client(url=server.url)
+    for name, letter in (("A", "A"), ("B", "B"), ("C", "C"), ("D", "D"), ("D+verify", "D")):
+        for context in (None, {"max_steps": 1}, {"max_steps": 1, "theta": 0.5}):
+            entry: dict[str, Any] = {} if name == "B" else TASK
+            thread = (await client.threads.create())["thread_id"]
+            result: Any = await client.runs.wait(
+                thread, name, input=entry, context=context, interrupt_after=["env_step"]
+            )
+            assert result["condition"] == letter
+            state: Any = await client.threads.get_state(thread)
+            expected = RunContext.for_condition(name, **(context or {}))
+            assert state["values"]["settings"] == expected.plain
+            assert state["values"]["task"] == entry.get("task", 0)
+
+
+@pytest.mark.engine
+async def test_one_variant_is_the_same_in_python_on_the_server_and_in_a_comparison(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    mine = import_module("minimal").mine
+    client = get_client(url=server.url)
+    (assistant,) = await client.assistants.search(graph_id="mine")
+    drawn: Any = await client.assistants.get_graph(assistant["assistant_id"])
+    assert {node["id"] for node in drawn["nodes"]} == {*mine().get_graph().nodes}
+    thread = (await client.threads.create())["thread_id"]
+    stream = client.runs.stream(thread, "mine", input=TASK, stream_mode="updates")
+    names = [name async for part in stream if part.event == "updates" for name in part.data]
+    served = (await client.threads.get_state(thread))["values"]
+    assert isinstance(served, dict)
+    alone: Any = mine().invoke(TASK)
+    updates = mine().stream(TASK, stream_mode="updates")
+    assert names == [name for update in updates for name in update] and "referee" in names
+    await asyncio.to_thread(
+        rpms.evaluate, {"D": "D", "mine": mine}, out=tmp_path, split=TASK["split"],
+        tasks=[alone["task_id"]], execution=rpms.ExecutionOptions(workers=0), show=False,
+    )  # fmt: skip
+    (measured,) = [line for line in lines_of(tmp_path) if line["condition"] == "mine"]
+    for key in ("success", "steps", "history"):
+        assert served[key] == alone[key] == measured[key], key
+    assert (served["condition"], served["looks"]) == (alone["condition"], alone["looks"])
+
+
+@pytest.mark.engine
+async def test_configurable_means_the_same_and_an_edit_changes_one_setting(server: Server) -> None:
+    client = get_client(url=server.url)
+    thread = (await client.threads.create())["thread_id"]
+    config: Any = {"configurable": {"max_steps": 2}}
+    await client.runs.wait(
+        thread, "B", input=TASK, config=config, interrupt_after=["belief_update"]
+    )
+    await client.threads.update_state(thread, {"settings": {"seed": 7}}, as_node="belief_update")
+    state: Any = await client.threads.get_state(thread)
+    expected = RunContext.for_condition("B", max_steps=2, seed=7)
+    assert state["values"]["settings"] == expected.plain
+    end: Any = await client.runs.wait(thread, "B", input=None)
+    assert (end["condition"], end["steps"]) == ("B", 2)
 
 
 async def play(
@@ -116,7 +194,7 @@ async def play(
     thread = await client.threads.create()
     names: list[str] = []
     async for part in client.runs.stream(
-        thread["thread_id"], "rpms", input=task, context=context, stream_mode="updates"
+        thread["thread_id"], "D", input=task, context=context, stream_mode="updates"
     ):
         assert part.event != "error", part.data
         if part.event == "updates":
@@ -138,7 +216,7 @@ async def test_an_episode_with_toggles(
     toggles: dict[str, Any], skipped: set[str], server: Server
 ) -> None:
     names, values = await play(server, {**toggles, "max_steps": 3})
-    loop = [name for name in STAGES[1:] if name not in {*skipped, "action_arbitration"}]
+    loop = [name for name in STAGES[1:] if name not in {*skipped, "guard_check"}]
     assert names == ["reset_env", *loop * 3]
     here = run_episode(
         TASK["task"], split=TASK["split"], context=RunContext(**toggles, max_steps=3)
@@ -164,7 +242,7 @@ async def test_updates_have_belief_rules_and_memories_as_without_a_server(server
     there = [
         (stage, update)
         async for part in client.runs.stream(
-            None, "rpms", input=TASK, context=context.plain, stream_mode="updates"
+            None, "D", input=TASK, context=context.plain, stream_mode="updates"
         )
         if part.event == "updates"
         for stage, update in part.data.items()
@@ -185,7 +263,7 @@ async def test_updates_have_belief_rules_and_memories_as_without_a_server(server
 async def test_an_episode_of_another_world(server: Server) -> None:
     task = {"env": "scienceworld", "split": "dev_mini", "task": "0"}
     names, values = await play(server, {"rules": True, "memory": False, "max_steps": 3}, task)
-    loop = [name for name in STAGES[1:] if name not in {*MEMORY_STAGES, "action_arbitration"}]
+    loop = [name for name in STAGES[1:] if name not in {*MEMORY_STAGES, "guard_check"}]
     assert names == ["reset_env", *loop * 3]
     assert (values["condition"], values["steps"], values["error"]) == ("B", 3, "")
 
@@ -195,6 +273,7 @@ async def test_an_episode_of_another_world(server: Server) -> None:
     ("task", "context", "words"),
     [
         ({}, {"scf": "sometimes"}, "scf='sometimes' is not possible; choose from off, occupancy"),
+        ({"tsk": 3}, {}, "the input has no key 'tsk'; did you mean 'task'?"),
         ({}, {"scff": "off"}, "unknown setting 'scff'; did you mean 'scf'?"),
         ({"env": f"{OURS}:ENVIRONMENT"}, {}, f"unknown environment '{OURS}:ENVIRONMENT'; did"),
         ({"env": "this:s"}, {}, "unknown environment 'this:s'; known: alfworld"),
@@ -206,7 +285,7 @@ async def test_a_mistake_reaches_the_client_as_words(
     client = get_client(url=server.url)
     errors = [
         part.data
-        async for part in client.runs.stream(None, "rpms", input={**TASK, **task}, context=context)
+        async for part in client.runs.stream(None, "D", input={**TASK, **task}, context=context)
         if part.event == "error"
     ]
     assert len(errors) == 1
@@ -232,10 +311,8 @@ async def test_a_run_taken_up_again_stays_the_same_experiment(server: Server) ->
     begun = {"rules": False, "memory": False, "max_steps": 4}
     for context in (None, {"max_steps": 3, "rules": True}):
         thread = (await client.threads.create())["thread_id"]
-        await client.runs.wait(
-            thread, "rpms", input=TASK, context=begun, interrupt_after=["env_step"]
-        )
-        result: Any = await client.runs.wait(thread, "rpms", input=None, context=context)
+        await client.runs.wait(thread, "D", input=TASK, context=begun, interrupt_after=["env_step"])
+        result: Any = await client.runs.wait(thread, "D", input=None, context=context)
         assert set(result) == set(ServerOutput.__annotations__)
         assert (result["condition"], result["steps"]) == ("A", 4)
         state: Any = await client.threads.get_state(thread)
@@ -249,11 +326,11 @@ async def test_a_changed_state_imports_nothing_either(server: Server) -> None:
     thread = (await client.threads.create())["thread_id"]
     context = {"memory": False, "max_steps": 2}
     await client.runs.wait(
-        thread, "rpms", input=TASK, context=context, interrupt_before=["belief_update"]
+        thread, "D", input=TASK, context=context, interrupt_before=["belief_update"]
     )
     await client.threads.update_state(thread, {"env": "this:s"}, as_node="reset_env")
     with pytest.raises(Exception, match="unknown environment 'this:s'"):
-        await client.runs.wait(thread, "rpms", input=None, context=context)
+        await client.runs.wait(thread, "D", input=None, context=context)
     assert "Beautiful is better than ugly" not in server.log.read_text()
 
 
@@ -265,11 +342,11 @@ async def test_a_person_can_go_on_from_a_changed_stage(server: Server) -> None:
     for settings in (begun, begun.with_(rules=False, guard="off")):
         thread = (await client.threads.create())["thread_id"]
         await client.runs.wait(
-            thread, "rpms", input=TASK, context=begun.plain, interrupt_after=["scf"]
+            thread, "D", input=TASK, context=begun.plain, interrupt_after=["scf"]
         )
         change = {"recalls": [], "settings": settings.plain}
         await client.threads.update_state(thread, change, as_node="scf")
-        end: Any = await client.runs.wait(thread, "rpms", input=None)
+        end: Any = await client.runs.wait(thread, "D", input=None)
         assert end["failure_mode"] == "timeout" and not end["error"]
         assert (end["condition"], end["steps"]) == (settings.condition, 2)
         assert len(end["history"]) == 2

@@ -140,13 +140,18 @@ def test_a_server_that_always_hangs_is_a_model_error(run: Run, openai_server: Op
     assert "imeout" in result["error"]
 
 
-def test_a_model_that_cannot_be_opened_is_a_model_error(
-    run: Run, openai_server: OpenAIServer
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [("nonsense", "unknown model 'nonsense'"), ("openai:gpt-4o", "needs a key"),
+     ("community:ChatFoo:x", "not installed|no chat model")],
+)  # fmt: skip
+def test_a_model_that_cannot_be_opened_raises_before_the_first_step(
+    model: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = build_graph()
-    result = app.invoke({"task": 0}, context=RunContext.for_condition("A", model="nonsense"))
-    assert result["failure_mode"] == "model_error"
-    assert "unknown model 'nonsense'" in result["error"]
+    """No mean over ``success`` counts the caller's mistake as a lost episode."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(RpmsError, match=words):
+        build_graph().invoke({"task": 0}, context=RunContext.for_condition("A", model=model))
 
 
 def test_pages_of_nonsense_end_in_a_format_failure(run: Run, openai_server: OpenAIServer) -> None:

@@ -18,7 +18,7 @@ from rpms.models.local import PREFIX, RUNTIME, SHIPPED
 from rpms.models.merging import MERGER
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("", "-local", "-docs", "-telecom", "-dev")
+KINDS = ("", "-local", "-docs", "-telecom", "-studio", "-dev")
 PINS = {kind: f"requirements{kind}.txt" for kind in KINDS}
 BRIDGES = "requirements-bridges.txt"
 FILES = (*PINS.values(), BRIDGES, "requirements-textworld.txt")
@@ -89,7 +89,7 @@ def test_each_part_is_installed_once_and_again_when_its_pins_change(clone: Clone
     assert clone.steps("setup") == []
     assert clone.steps("local") == LOCAL_STEPS
     assert clone.steps("local") == []
-    rest = [*(PINS[kind] for kind in ("-docs", "-telecom", "-dev")), BRIDGES]
+    rest = [*(PINS[kind] for kind in ("-docs", "-telecom", "-studio", "-dev")), BRIDGES]
     assert clone.steps("setup-dev") == rest
     assert clone.steps("setup-dev") == clone.steps("telecom") == clone.steps("bridges") == []
     (clone.root / "requirements-docs.txt").touch()
@@ -156,7 +156,8 @@ def versions(*names: str) -> dict[str, str]:
     """The pinned version of each package, by requirements file."""
     pins = [Requirement(pin) for name in names for pin in read_pins(name)]
     pinned = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
-    assert len(pinned) == len(pins), "a package is pinned twice"
+    named = {(canonicalize_name(pin.name), str(pin.specifier)) for pin in pins}
+    assert len(named) == len(pinned), "a package is pinned with two versions"
     return pinned
 
 
@@ -165,7 +166,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     extras = project["optional-dependencies"]
     assert set(extras) == {
         "analysis", "anthropic", "community", "dev", "docs", "langmem", "local", "ray",
-        "scienceworld", "telecom",
+        "scienceworld", "studio", "telecom",
     }  # fmt: skip
     kinds = {
         ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
@@ -175,6 +176,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
             *extras["langmem"],
             *extras["local"],
             *extras["ray"],
+            *extras["studio"],
             *extras["telecom"],
         ],
     }
@@ -199,7 +201,7 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
     assert "scipy" not in runtime
 
 
-@pytest.mark.parametrize("kinds", [("",), ("", "-docs"), KINDS])
+@pytest.mark.parametrize("kinds", [("",), ("", "-docs"), ("", "-studio"), KINDS])
 def test_the_pins_are_complete(kinds: tuple[str, ...]) -> None:
     """pip installs them without resolving, so nothing may be missing."""
     pinned = versions(*(PINS[kind] for kind in kinds))

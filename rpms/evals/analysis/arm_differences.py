@@ -98,8 +98,8 @@ def code_differences(first: Swapped, second: Swapped) -> dict[str, str]:
     """Different custom stages, and code with the same import path but different content."""
     differences: dict[str, str] = {}
     nodes = [
-        {part.removeprefix(f"{NODES} "): code for part, code in side.items()
-         if part.startswith(f"{NODES} ")}
+        {part.removeprefix(f"{NODES} ").removeprefix("added "): code
+         for part, code in side.items() if part.startswith((f"{NODES} ", "added ", "graph"))}
         for side in (first, second)
     ]  # fmt: skip
     stages = [name for name in {**nodes[0], **nodes[1]} if nodes[0].get(name) != nodes[1].get(name)]

@@ -1,53 +1,55 @@
-"""Arms of an evaluation: conditions with their own settings, files or code.
+"""Arms of an evaluation: conditions with their own settings, files or graph.
 
-An arm is written as ``mine:nodes=pkg.mod:stages,scf=off``, or in a plan (``plan_file.py``). Worker
-processes and other machines get code by import path, and each process imports it. An object without
-an import path is an error at once.
+An arm is written as ``D-off:condition=D,scf=off`` or ``mine=my_variants:mine``, or in a plan
+(``plan_file.py``). Worker processes and other machines get a graph by the import path of a function
+that returns it. Within one process any function or graph is an arm.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from inspect import isfunction, signature
+from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from shlex import shlex
 from typing import Any
 
 from rpms.evals.running.code_hash import code_hash, definition_path
-from rpms.graph.build import Node
+from rpms.graph.build import STAGES
+from rpms.graph.compiled import RpmsGraph
+from rpms.graph.factories import GraphSource, open_graph
 from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text
-from rpms.vocabulary.imports import is_path, load_object, path_of
-
-ALL = "*"
-"""The key of an import path that leads to a mapping of stages."""
-
-Paths = dict[str, str]
-"""Import paths by the stage they replace, or under ``ALL`` that of a mapping of stages."""
+from rpms.vocabulary.imports import is_path, path_of
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The parts of an arm; those that are left out are as in ``context``.
+    """The parts of an arm; those that are left out are those of ``graph``, else the defaults.
 
     Attributes:
         context: the settings.
-        nodes: the import path of a mapping of stages by name (``pkg.mod:stages``), or a mapping of
-            stage names to import paths or functions of a module.
+        graph: a graph of your own: a function that returns it, its import path
+            (``my_variants:mine``), or within one process the graph itself.
         rules: a folder of rule files that extend or replace the shipped ones.
         memory: a memory file.
         model: a model's name, or the import path of a chat model or of a function that returns one.
     """
 
-    context: RunContext = field(default_factory=RunContext)
-    nodes: str | Mapping[str, str | Callable[..., Any]] = ""
+    context: RunContext | None = None
+    graph: GraphSource = ""
     rules: str | PathLike[str] = ""
     memory: str | PathLike[str] = ""
     model: str | Callable[..., Any] = ""
+
+    def base(self) -> RunContext:
+        """The settings without files and model."""
+        if self.context is None:
+            return open_graph(self.graph).defaults if self.graph else RunContext()
+        return self.context
 
     def settings(self) -> RunContext:
         """The arm's settings, files and model included."""
@@ -58,67 +60,82 @@ class Variant:
             changes["memory_file"] = fspath(self.memory)
         if self.model:
             changes["model"] = path_of(self.model, "the model")
-        return self.context.with_(**changes)
-
-    def paths(self) -> Paths:
-        """The import paths of the arm's custom stages."""
-        if isinstance(self.nodes, str):
-            return {ALL: self.nodes} if self.nodes else {}
-        return {name: path_of(stage, f"stage '{name}'") for name, stage in self.nodes.items()}
+        return self.base().with_(**changes)
 
 
-Arm = RunContext | Variant
+Arm = RunContext | Variant | RpmsGraph | Callable[[], RpmsGraph] | str
 
 
 def as_variant(arm: Arm) -> Variant:
-    """An arm as a variant."""
+    """An arm as a variant; a text is a condition, or the import path of a graph."""
     if isinstance(arm, Variant):
         return arm
     if isinstance(arm, RunContext):
         return Variant(arm)
-    raise RpmsError(f"an arm is a RunContext or a Variant, not a {type(arm).__name__}")
+    if isinstance(arm, str) and not is_path(arm):
+        return Variant(RunContext().under(arm))
+    if isinstance(arm, str | RpmsGraph) or callable(arm):
+        return Variant(graph=arm)
+    raise RpmsError(
+        "an arm is a condition, a RunContext, a Variant, or a graph and how to make it, not a "
+        f"{type(arm).__name__}"
+    )
 
 
-def load_stages(paths: Mapping[str, str]) -> dict[str, Node]:
-    """The swapped stages, in the form that ``build_graph`` takes."""
-    stages: dict[str, Node] = {}
-    for name, path in paths.items():
-        loaded = load_object(path, "the stages" if name == ALL else f"stage '{name}'")
-        if name != ALL:
-            stages[name] = loaded
-            continue
-        if isfunction(loaded) and not signature(loaded).parameters:
-            loaded = loaded()
-        if not isinstance(loaded, Mapping):
-            raise RpmsError(
-                f"'{path}' must be a mapping of stage names to functions, or a function without "
-                "arguments that returns one"
-            )
-        stages.update(loaded)
-    return stages
+def travelling(graph: GraphSource, label: str) -> str:
+    """The import path of an arm's graph, by which worker processes make it again."""
+    if isinstance(graph, RpmsGraph):
+        raise RpmsError(
+            f"arm '{label}': a graph object cannot travel to worker processes. Give the function "
+            "that returns it, or stay in one process: execution=rpms.ExecutionOptions(workers=0)"
+        )
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if getattr(graph, "__module__", "") == "__main__" and script:
+        name = getattr(graph, "__qualname__", "")
+        path = f"{Path(script).stem}:{name}"  # its folder is on the import path
+        if is_path(path):
+            return path
+    try:
+        return path_of(graph, f"the graph of arm '{label}'")
+    except RpmsError as error:
+        raise RpmsError(
+            f"{error}, or stay in one process: execution=rpms.ExecutionOptions(workers=0)"
+        ) from None
 
 
-def swapped_in(context: RunContext, paths: Paths) -> dict[str, dict[str, str]]:
+def swapped_in(context: RunContext, graph: GraphSource | None) -> dict[str, dict[str, str]]:
     """The custom code of an arm, each function or class with its checksum."""
     sources: dict[str, str] = {}
-    for name, path in paths.items():
-        for stage, function in sorted(load_stages({name: path}).items()):
-            sources[f"nodes {stage}"] = definition_path(function, path)
+    if graph:
+        path = graph if isinstance(graph, str) else ""
+        sources["graph"] = path
+        for name, node in open_graph(graph).builder.own_nodes.items():
+            part = f"nodes {name}" if name in STAGES else f"added {name}"
+            sources[part] = definition_path(node, path)
     if is_import_path(context.model):
         sources["model"] = context.model
     if is_path(context.memory_method):
         sources["memory method"] = context.memory_method
-    return {part: {"path": path, "hash": code_hash(path)} for part, path in sources.items()}
+    return {
+        part: {"path": path or "an object of this process", "hash": code_hash(path) if path else ""}
+        for part, path in sources.items()
+    }
 
 
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-FIELDS = ("condition", "nodes", "rules", "memory", "model", "memory_round")
+FIELDS = ("condition", "graph", "rules", "memory", "model", "memory_round")
 """The fields of an arm besides settings."""
 
 
 def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
-    """The label and fields of ``label:key=value,...``; a label alone must be a condition."""
+    """The label and fields of ``label:key=value,...``; a label alone must be a condition.
+
+    ``label=package.module:function`` is short for ``label:graph=package.module:function``.
+    """
     label, colon, rest = text.partition(":")
+    if "=" in label:
+        label, _, rest = text.partition("=")
+        rest = f"graph={rest}"
     if not label.strip():
         raise RpmsError(f"--arm '{text}' has no label; write LABEL:SETTING=VALUE,...")
     fields: dict[str, Any] = {}
@@ -150,10 +167,14 @@ def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Va
     """
     parts = {
         name: fields[name]
-        for name in ("nodes", "rules", "memory", "model")
+        for name in ("graph", "rules", "memory", "model")
         if name in fields and _switch(fields[name]) is None
     }
     settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
+    if graph := parts.get("graph"):  # its own settings, changed by those of the run
+        plain = RunContext().plain
+        changed = {name: value for name, value in base.plain.items() if value != plain[name]}
+        base = open_graph(graph).defaults.with_(**changed)
     try:
         context = base.under(str(fields["condition"])) if "condition" in fields else base
         return Variant(context.with_(**read_settings(settings)), **parts)

@@ -125,7 +125,7 @@ class EpisodeRecorder:
             self._note_prompt(state)
         elif stage == "llm_call" and not state["done"]:
             self._note_reply(state)
-        elif stage == "action_arbitration":  # at once, because a vetoed action has no turn
+        elif stage == "guard_check":  # at once, because a vetoed action has no turn
             self.steps[-1]["decisions"] = self._decisions(state)
             self._note_vetoes(state)
         elif stage == "env_step" and len(state["history"]) == len(self.steps):

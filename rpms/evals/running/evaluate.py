@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
-from rpms.evals.running.arms import Arm, Variant, as_variant, load_stages
+from rpms.evals.running.arms import Arm, Variant, as_variant, travelling
 from rpms.evals.running.costs import NO_COST, NO_LIMIT, Budget, Total
 from rpms.evals.running.learning_splits import default_split
 from rpms.evals.running.plan import RunPlan, make_plan
@@ -30,7 +32,7 @@ from rpms.evals.running.progress import (
 )
 from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
-from rpms.graph.build import build_graph
+from rpms.graph.factories import open_graph
 from rpms.memory_store.methods import check_memory, check_trials
 from rpms.models.chat import open_chat, reply_cache, warn_of_doubts
 from rpms.models.local import is_local
@@ -96,7 +98,7 @@ def evaluate(
     """Run tasks under several arms and return the report; called again, it resumes the run.
 
     Args:
-        arms: settings or variants by label, or letters of conditions.
+        arms: conditions, settings, variants or graphs by label, or letters of conditions.
         out: the run folder. Finished episodes are not run again. A run can be extended with more
             tasks, arms, trials and repeats.
         env: the environment.
@@ -116,6 +118,8 @@ def evaluate(
     """
     if not fspath(out):
         raise RpmsError("no run folder given; give the folder of the run as out")
+    if execution.workers != 0 or execution.ray:
+        refuse_unguarded_script()
     variants = as_arms(arms)
     plan = make_plan(
         env,
@@ -127,13 +131,35 @@ def evaluate(
         types=types,
         truth=truth,
         cache=str(default_file()) if cache else "",
-        nodes={label: paths for label, variant in variants.items() if (paths := variant.paths())},
+        graphs={label: variant.graph for label, variant in variants.items() if variant.graph},
         trials=trials,
         repeats=repeats,
         compare=compare or read_plan(USUAL).compare,
     )
     play_plan(plan, fspath(out), execution, show=show)
     return read_report(Path(out))
+
+
+def refuse_unguarded_script() -> None:
+    """Each worker process imports the script, and would run the evaluation again."""
+    frame = inspect.currentframe()
+    while frame and (frame.f_code.co_name, frame.f_globals.get("__name__")) != (
+        "<module>",
+        "__main__",
+    ):
+        frame = frame.f_back
+    file = Path(frame.f_code.co_filename) if frame else None
+    if frame is None or file is None or not file.is_file():
+        return
+    tree = ast.parse(file.read_bytes())
+    guards = [node for node in tree.body if isinstance(node, ast.If)
+              and "__name__" in ast.dump(node.test)]  # fmt: skip
+    if not any(node.lineno <= frame.f_lineno <= (node.end_lineno or 0) for node in guards):
+        raise RpmsError(
+            f"{file.name}, line {frame.f_lineno}: worker processes import this script and would "
+            "run it again. Put the call under 'if __name__ == \"__main__\":', or stay in one "
+            "process: execution=rpms.ExecutionOptions(workers=0)"
+        )
 
 
 def as_arms(arms: Mapping[str, Arm] | Sequence[str]) -> dict[str, Variant]:
@@ -158,6 +184,9 @@ def play_plan(
     at_once, workers = execution.concurrency, execution.workers
     # A worker that would never get an episode is not started.
     workers = min(os.cpu_count() or 1 if workers is None else workers, at_once)
+    if workers or execution.ray:
+        paths = {label: travelling(graph, label) for label, graph in plan.graphs.items()}
+        plan = replace(plan, graphs=paths)
     capacity = capacity_of(plan.env, workers, at_once)
     run = RunSession(
         plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
@@ -248,6 +277,6 @@ def check_plan(plan: RunPlan) -> None:
         check_memory(plan.env, context)
         if plan.trials > 1:
             check_trials(plan.env, context)
-        if paths := plan.nodes.get(label):
-            build_graph(load_stages(paths))
+        if graph := plan.graphs.get(label):
+            open_graph(graph)
     warn_of_doubts(chats)

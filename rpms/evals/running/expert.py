@@ -2,7 +2,7 @@
 
 The expert takes the best applicable action of the manual's procedure, as the control ``first`` does
 with guard policy. With memory it searches first where memory says such things were found. It is a
-stage: an arm with ``nodes=rpms.evals.running.expert:STAGES`` uses it. ``temperature`` is the rate
+stage: ``graph`` builds the agent with it. ``temperature`` is the rate
 at which it makes a mistake on purpose and then recovers. Its decisions are training data for a
 model. Only learning splits may be used for that (``evals/running/learning_splits.py``).
 """
@@ -18,8 +18,9 @@ from typing import cast
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
+from rpms.graph.build import RpmsGraph, build_graph
 from rpms.guard.policy import applicable_actions, nameable, veto
-from rpms.nodes.action_arbitration import vetoed_proposals
+from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
@@ -70,7 +71,9 @@ def llm_call(state: EpisodeState) -> EpisodeState:
     return update
 
 
-STAGES = {"llm_call": llm_call}
+def graph() -> RpmsGraph:
+    """The agent with the expert in place of a model."""
+    return build_graph({"llm_call": llm_call})
 
 
 def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tuple[Step, str]]:

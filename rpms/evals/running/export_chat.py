@@ -26,7 +26,8 @@ from rpms.evals.records.run_folder import Run, read_log, read_run
 from rpms.evals.records.schema import Episode
 from rpms.evals.running.arms import make_arm, parse_arm
 from rpms.evals.running.evaluate import ExecutionOptions, play_plan
-from rpms.evals.running.expert import corrections, llm_call
+from rpms.evals.running.expert import corrections
+from rpms.evals.running.expert import graph as expert_graph
 from rpms.evals.running.learning_splits import refuse_judging
 from rpms.evals.running.plan import (
     Job,
@@ -291,7 +292,9 @@ def export_expert(
     refuse_judging(env, split)
     parsed = map(parse_arm, [*conditions, *arms] or ABLATION)
     mix = [(label, make_arm(fields, base, f"--arm '{label}'")) for label, fields in parsed]
-    _check_turns(per, (variant.context.turns_shown for _, variant in mix))
+    if with_graph := [label for label, variant in mix if variant.graph]:
+        raise RpmsError(f"--arm '{with_graph[0]}': the expert acts in our graph, not in another")
+    _check_turns(per, (variant.settings().turns_shown for _, variant in mix))
     tasks = choose_tasks(env, split, limit, spread)
     if not limit and len(tasks) < won:  # a generated split has any number of tasks
         tasks = choose_tasks(env, split, won)
@@ -301,7 +304,7 @@ def export_expert(
         tasks,
         {label: arm.settings().with_(temperature=mistakes) for label, arm in mix},
         truth=False,
-        nodes={label: {**arm.paths(), "llm_call": path_of(llm_call, "")} for label, arm in mix},
+        graphs={label: path_of(expert_graph, "") for label, _ in mix},
         labels=tuple(label for label, _ in mix),
         won=won,
     )

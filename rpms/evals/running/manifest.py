@@ -69,7 +69,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
         swapped={
             label: swapped
             for label, context in plan.conditions.items()
-            if (swapped := swapped_in(context, plan.nodes.get(label, {})))
+            if (swapped := swapped_in(context, plan.graphs.get(label)))
         },
         hashes=_hashes(plan),
         memories=_memories(plan),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rpms.envs import Environment, Task, get_environment
 from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
+from rpms.graph.factories import GraphSource
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES
@@ -58,7 +59,7 @@ class RunPlan:
         conditions: settings by label; every task is run under each of them.
         truth: compare the belief with the simulator's true state at every step.
         cache: the file of the response cache; empty for none.
-        nodes: the import paths of swapped stages, by label.
+        graphs: graphs of the user's own, by label; import paths where worker processes run them.
         trials: the maximal number of trials of a task, with cross-trial memory.
         repeats: the number of independent repeats, with different seeds.
         compare: the pairs of arms that the report tests.
@@ -70,7 +71,7 @@ class RunPlan:
     conditions: dict[str, RunContext]
     truth: bool = True
     cache: str = ""
-    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    graphs: Mapping[str, GraphSource] = field(default_factory=dict)
     trials: int = 1
     repeats: int = 1
     compare: Sequence[tuple[str, str]] = ()

@@ -227,7 +227,7 @@ def plan_arms(
         where = "" if bare else f"plan {plan}: arm '{label}'" if plan else f"--arm '{label}'"
         variants[label] = variant = _with_memory(make_arm(fields, base, where), fields, where)
         if variant.settings().guard == "policy" and variant.settings().model not in CONTROLS:
-            control = replace(variant, context=variant.context.with_(model="random"), model="")
+            control = replace(variant, context=variant.base().with_(model="random"), model="")
             variants[f"{label}{CONTROL}"] = control
     return variants
 
@@ -246,7 +246,7 @@ def _with_memory(variant: Variant, fields: Mapping[str, Any], where: str) -> Var
         file = method_file(context)
     if file == context.memory_file:
         return variant
-    return replace(variant, context=variant.context.with_(memory_file=file), memory="")
+    return replace(variant, context=variant.base().with_(memory_file=file), memory="")
 
 
 def method_file(context: RunContext) -> str:

@@ -31,11 +31,11 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Task, live
 from rpms.evals.records.schema import JobKey
-from rpms.evals.running.arms import load_stages
 from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.episode import EpisodeResult, never_played, play_job
 from rpms.evals.running.plan import Job, RunPlan
 from rpms.graph.build import Node, RpmsGraph, build_graph
+from rpms.graph.factories import open_graph
 from rpms.memory_store.methods import after_trial
 from rpms.models.chat import reply_cache
 from rpms.models.prices import Rates, rates_for
@@ -81,7 +81,7 @@ class EpisodeWorker:
     def __init__(self, settings: WorkerSettings) -> None:
         self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
         self._tasks: dict[tuple[str, str], Task] = {}
-        self._graphs: dict[tuple[str, ...], RpmsGraph] = {}
+        self._graphs: dict[tuple[str, str], RpmsGraph] = {}
 
     async def play(self, job: Job) -> EpisodeResult:
         """Run one episode."""
@@ -121,13 +121,15 @@ class EpisodeWorker:
         return job._replace(cross_trial_memory=cross_trial_memory), written
 
     def _graph(self, label: str, context: RunContext) -> RpmsGraph:
-        """The arm's graph; arms with the same stages and response cache share one."""
-        paths = self._plan.nodes.get(label, {})
+        """The arm's own graph, or ours; arms with the same response cache share it."""
+        source = self._plan.graphs.get(label)
         cache = reply_cache(context, self._plan.cache)
-        key = (cache, *(text for item in sorted(paths.items()) for text in item))
+        key = (label, "") if source else ("", cache)
         if key not in self._graphs:
             nodes: dict[str, Node] = {"reset_env": make_reset_env(find=self._find)}
-            self._graphs[key] = build_graph({**nodes, **load_stages(paths)}, reply_cache=cache)
+            self._graphs[key] = (
+                open_graph(source) if source else build_graph(nodes, reply_cache=cache)
+            )
         return self._graphs[key]
 
     def _find(self, state: EpisodeState) -> Task:

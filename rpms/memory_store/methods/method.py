@@ -15,6 +15,7 @@ from langgraph.store.base import BaseStore
 
 from rpms.memory_store import Header, write_snapshot
 from rpms.memory_store.grounding import GroundingContext
+from rpms.memory_store.retrieval import Similarity
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord, Message
@@ -35,6 +36,7 @@ class RecallRequest(NamedTuple):
         cross_trial_memory: the memory of earlier trials of this task; empty in the first trial.
         store: LangGraph's store, if the deployment has one.
         begun: True after the first step of the episode.
+        similarity: a function of two goals in place of d_gamma.
     """
 
     env: str
@@ -43,6 +45,7 @@ class RecallRequest(NamedTuple):
     cross_trial_memory: Mapping[str, Any] = {}
     store: BaseStore | None = None
     begun: bool = False
+    similarity: Similarity | None = None
 
 
 class Learned(NamedTuple):
@@ -105,13 +108,13 @@ class MemoryMethod(ABC):
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
         """Return the text of the memory block for the selected memories."""
 
-    @abstractmethod
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
-        """Learn a memory from finished episodes, won and lost.
+        """Learn a memory from finished episodes, won and lost; not needed if ``learns`` is False.
 
         ``ask`` is None if the run's model cannot write texts. If the method has a third parameter
         ``manual``, it receives the run's rules.
         """
+        raise NotImplementedError
 
     def save(self, file: Path, env: str, learned: Learned, origin: Origin) -> Header:
         """Write a learned memory to a file."""

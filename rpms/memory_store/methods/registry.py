@@ -63,7 +63,10 @@ def checked_method(path: str, kind: Any) -> MemoryMethod:
         if not isinstance(value, type_) or value == "":
             example = "a name, such as 'mine'" if type_ is str else "True or False"
             raise RpmsError(f"{where}.{name} is {value!r}; it must be {example}")
-    for name in sorted(kind.__abstractmethods__):
+    missing = {*kind.__abstractmethods__}
+    if kind.learns and kind.learn is MemoryMethod.learn:
+        missing.add("learn")
+    for name in sorted(missing):
         raise RpmsError(f"{where} has no '{name}'; {_form(name)}")
     if fault := _misfit(signature(kind)):
         raise RpmsError(f"{where}() is made without arguments: {fault}")

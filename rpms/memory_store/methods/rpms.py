@@ -37,6 +37,7 @@ from rpms.memory_store.methods.method import (
     MemoryMethod,
     RecallRequest,
 )
+from rpms.memory_store.retrieval import Similarity
 from rpms.memory_store.stores import store_version
 from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
@@ -64,8 +65,8 @@ class RpmsMemory(MemoryMethod):
     def recall(self, request: RecallRequest) -> list[Recall]:
         """Return every candidate, grounded, in the order of types."""
         indexes, moment, context = self._indexes(request), request.moment, request.context
-        env = get_environment(request.env)
-        found = (r for index in indexes for r in recall(index, moment, context))
+        env, alike = get_environment(request.env), request.similarity
+        found = (r for index in indexes for r in recall(index, moment, context, alike))
         recalls = [r for r in found if not _was_another_thing(r["entry"], env)]
         if not env.embodied:
             recalls = [of_this_step(recalled, moment) for recalled in recalls]
@@ -75,8 +76,8 @@ class RpmsMemory(MemoryMethod):
         """Count the entries that are not listed: duplicates, and those over top-k."""
         counts: Counter[str] = Counter()
         for index in self._indexes(request):
-            context = request.context
-            counts.update(index.truncated(request.moment.gamma, context.theta, context.k))
+            context, gamma = request.context, request.moment.gamma
+            counts.update(index.truncated(gamma, context.theta, context.k, request.similarity))
         return dict(counts)
 
     def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
@@ -140,24 +141,32 @@ def says_something(entry: Entry) -> bool:
     return entry.type != "schema" or bool(entry.preconditions or entry.effects)
 
 
-def recall(index: MemoryIndex, moment: GroundingContext, context: RunContext) -> Iterator[Recall]:
+def recall(
+    index: MemoryIndex,
+    moment: GroundingContext,
+    context: RunContext,
+    similarity: Similarity | None = None,
+) -> Iterator[Recall]:
     """Yield hints where to look for unseen things, then every candidate."""
     if context.prompt_style == "ours":  # the paper has no such memories
         yield from where_to_look(index, moment)
-    for entry, score, count, _ in retrieve(index, moment, context):
+    for entry, score, count, _ in retrieve(index, moment, context, similarity):
         advice, not_groundable = ground(entry, moment)
         recalled = new_recall(entry, score, count, advice)
         yield drop(recalled, "not groundable", not_groundable) if not_groundable else recalled
 
 
 def retrieve(
-    index: MemoryIndex, moment: GroundingContext, context: RunContext
+    index: MemoryIndex,
+    moment: GroundingContext,
+    context: RunContext,
+    similarity: Similarity | None = None,
 ) -> Iterator[Candidate]:
     """Yield snippets and lessons of similar goals, then the schemas of the actions they end with.
 
     The schemas for the current sub-goal come first.
     """
-    near = index.recall(moment.gamma, context.theta, context.k)
+    near = index.recall(moment.gamma, context.theta, context.k, similarity)
     yield from near
     snippets = [c.entry for c in near if c.entry["type"] == "success"]
     snippets.sort(key=lambda entry: entry["sub_goal_type"] != moment.sub_goal["name"])

@@ -13,7 +13,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.graph.run import run_episode
 from rpms.guard.policy import applicable_actions
-from rpms.nodes.action_arbitration import action_arbitration
+from rpms.nodes.guard_check import guard_check
 from rpms.nodes.prompt_build import SHORTLIST, prompt_build
 from rpms.nodes.rule_assembly import rule_assembly
 from rpms.nodes.state import EpisodeState, apply_update, decision_point
@@ -53,7 +53,7 @@ def said(now: EpisodeState, reply: str) -> EpisodeState:
 
 
 def judged(mode: str, now: EpisodeState, **settings: Any) -> EpisodeState:
-    return action_arbitration(under(now, RunContext(guard=mode, **settings)))  # type: ignore[arg-type]
+    return guard_check(under(now, RunContext(guard=mode, **settings)))  # type: ignore[arg-type]
 
 
 def verified(now: EpisodeState, *replies: str, **settings: Any) -> list[Decision]:

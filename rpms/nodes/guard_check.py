@@ -28,7 +28,7 @@ from rpms.vocabulary.turn import Decision, Message, Verdict
 OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
 
-def action_arbitration(state: EpisodeState) -> EpisodeState:
+def guard_check(state: EpisodeState) -> EpisodeState:
     """Read the proposed action and the state; return the decision and the action to execute.
 
     ``verify`` returns a vetoed action to the model with advice on how to repair it, and chooses a
