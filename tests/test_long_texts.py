@@ -15,11 +15,9 @@ import pytest
 from rpms.envs import environment_names, get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.running.runner import kind_of
-from rpms.memory_store.methods.clin import read_abstractions
 from rpms.memory_store.methods.expel import vote
-from rpms.memory_store.methods.reasoning_bank import read_items
 from rpms.memory_store.methods.workflows import read_workflows
-from rpms.memory_store.methods.writing import list_items, tidy
+from rpms.memory_store.methods.writing import tidy
 from rpms.models.constrained import fits
 from rpms.prompts.reply import LONGEST_ACTION, read_action, read_reply
 from rpms.rules.actions_in_text import mentioned_actions
@@ -41,11 +39,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     },
     "mentions": lambda text: mentioned_actions(MANUALS["alfworld"], text, "mug"),
     "grammar": lambda text: fits(text, SYNTAXES),
-    "list": list_items,
     "tidy": tidy,
-    "clin": read_abstractions,
     "expel": lambda text: vote([], text),
-    "reasoningbank": read_items,
     "workflows": read_workflows,
     "error": kind_of,
     "secrets": redact,

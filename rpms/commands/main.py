@@ -24,9 +24,9 @@ from rpms.commands.help_text import App
 from rpms.commands.learn import learn
 from rpms.commands.listing import models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
-from rpms.commands.option_errors import in_typed_words, removed_word, replaced_option
+from rpms.commands.option_errors import in_typed_words
 from rpms.commands.plot import plot
-from rpms.commands.report import report, view
+from rpms.commands.report import report
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
 from rpms.vocabulary.error_place import place_of
@@ -73,7 +73,7 @@ for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.command(name="diff-arms")(diff_arms)
-for command in (plans, report, plot, export, view, audit, demo):
+for command in (plans, report, plot, export, audit, demo):
     app.command()(command)
 
 
@@ -156,9 +156,7 @@ def main() -> None:
             print_safe(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
-            words = sys.argv[1:]
-            hint = f"{error.format_message()}{removed_word(words)} (see: rpms --help)"
-            fail(replaced_option(words) or hint)
+            fail(f"{error.format_message()} (see: rpms --help)")
         if place := place_of(error):
             print_error_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from rpms.vocabulary.context import REMOVED, RENAMED, declarations
+from rpms.vocabulary.context import declarations
 from rpms.vocabulary.errors import BadSetting
 
 
@@ -30,40 +30,6 @@ def in_typed_words(error: Exception, words: Sequence[str]) -> str:
         if causes:
             break
     return message
-
-
-def replaced_option(words: Sequence[str]) -> str:
-    """The advice for a renamed or removed option; empty if there is none."""
-    former = {f"--{old.replace('_', '-')}": new for old, new in RENAMED.items()}
-    removed = {f"--{old.replace('_', '-').removesuffix('-s')}": old for old in REMOVED}
-    for name, value in typed(words):
-        if name in former:
-            return f"{name} is called {declarations()[former[name]].option} now"
-        if (positive := name.replace("--no-", "--")) in removed:
-            return f"{name} is gone: {REMOVED[removed[positive]].advice}"
-        if name in ("--preset", "--protocol"):
-            from rpms.evals.running.plan_file import shipped_plans
-
-            plan = "ablation" if value == "2x2" else value
-            plan = plan if plan in shipped_plans() else "FILE.yaml"
-            return f"{name} is gone: give --plan {plan} instead; 'rpms plans' lists the plans"
-    return ""
-
-
-REMOVED_WORDS = {
-    ("compare",): "'rpms report A B' puts runs side by side.",
-    ("export", "--format"): "'rpms export' always writes chat messages: leave the option out.",
-    ("export", "--prompts"): "Each line always has its whole prompt: leave the option out.",
-}
-"""Commands and options of earlier versions, with the advice what to type instead."""
-
-
-def removed_word(words: Sequence[str]) -> str:
-    """The advice for a removed command or option; empty if there is none."""
-    names = {*words, *(name for name, _ in typed(words))}
-    return next(
-        (f" {hint}" for removed, hint in REMOVED_WORDS.items() if names.issuperset(removed)), ""
-    )
 
 
 def typed(words: Sequence[str]) -> Iterator[tuple[str, str]]:

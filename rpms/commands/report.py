@@ -1,4 +1,4 @@
-"""``rpms report`` and ``view``: show run folders as tables, as files and in a browser."""
+"""``rpms report``: show run folders as tables, as files and in a browser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from rpms.commands.help_text import OUTPUT
 from rpms.commands.options import AGAIN, JsonOption, option, print_json
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_safe
 
 if TYPE_CHECKING:
@@ -60,9 +61,15 @@ def report(
             metavar="text|json|csv|latex|markdown",
         ),
     ] = "text",
+    show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the verdict and tables of one run, or of several together, and write the page."""
+    """Print the verdict and tables of one run, or of several together, and write the page.
+
+    A run that is not finished is reported as far as it is.
+    """
+    if show and html is None and len(folders) > 1:
+        raise RpmsError("--open: several runs have no page of their own; give --html FILE.html")
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
@@ -76,6 +83,11 @@ def report(
     else:
         texts = {"csv": chosen.as_csv, "latex": chosen.as_latex, "markdown": chosen.as_markdown}
         print_safe(texts[form](), end="")
+    if show:
+        import webbrowser
+
+        page = files[-1]
+        webbrowser.open(page.resolve().as_uri())
 
 
 def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
@@ -94,31 +106,3 @@ def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
     if not files:
         console.print("no page was written for several runs; --html FILE writes one")
-
-
-def view(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR", help="Run folders, or folders that contain run folders."),
-    ],
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="The port, reachable only from this machine; 0 means any free one.",
-        ),
-    ] = 0,
-    show: Annotated[bool, typer.Option("--open", help="Also open a browser.")] = False,
-) -> None:
-    """Serve the report pages of runs, also of unfinished ones, until Ctrl-C."""
-    from rpms.commands.view_server import ViewServer, serve
-    from rpms.evals.analysis.report.served import ServedRuns
-
-    server = ViewServer(ServedRuns(folders), port)
-    print(f"{server.address} (Ctrl-C ends it)", flush=True)
-    if show:
-        import webbrowser
-
-        webbrowser.open(server.address)
-    serve(server)

@@ -527,14 +527,6 @@ class ToolWorld(Environment):
     ``sub_goal`` reports progress, the task is won at 100%.
     """
 
-    def __init_subclass__(cls) -> None:
-        """Reject a method of an earlier version."""
-        if "update_belief" in vars(cls):
-            raise RpmsError(
-                f"{cls.__name__}.update_belief: a world of tools reads an answer in "
-                "read_answer(belief, call, answer), where the call is data"
-            )
-
     nowhere = ""
     max_steps = max_tokens = 0  # the agent sets its own limits
 

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from rpms.graph.compiled import Builder
 from rpms.models.retrying import FIRST_TRIES, RETRY
-from rpms.nodes.state import RENAMED_KEYS, STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
+from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.errors import RpmsError
 
 Node = Callable[..., Any] | Runnable[Any, Any]
@@ -163,9 +163,6 @@ def _check_update(
     if not isinstance(changed, Mapping):
         return update
     if unknown := sorted(map(str, changed.keys() - kinds.keys())):
-        if unknown[0] in RENAMED_KEYS:
-            new = RENAMED_KEYS[unknown[0]]
-            raise RpmsError(f"stage '{node}' returned {unknown[0]}, which is called {new} now")
         raise RpmsError(
             f"stage '{node}' returned {', '.join(unknown)}, which the state does not have; its "
             f"keys are: {', '.join(sorted(kinds))}"

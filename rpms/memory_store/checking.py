@@ -1,6 +1,6 @@
 """Find invalid or empty entries of a memory, for ``rpms memory check``.
 
-Learning creates none of them; a file of an earlier version, or edited by hand, may contain some.
+Learning creates none of them; a file that was edited by hand may contain some.
 """
 
 from __future__ import annotations

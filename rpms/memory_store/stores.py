@@ -61,7 +61,7 @@ def load_from_store(store: BaseStore, env: str) -> list[Entry]:
 def store_version(store: BaseStore, env: str) -> str:
     """Return a string that changes with every save; empty while no memory is saved."""
     header = _header(store, env)
-    return str(header.get("version", header["entries"])) if header["entries"] else ""
+    return str(header["version"]) if header["entries"] else ""
 
 
 def _header(store: BaseStore, env: str) -> Mapping[str, Any]:
@@ -70,10 +70,7 @@ def _header(store: BaseStore, env: str) -> Mapping[str, Any]:
 
 
 def _items(store: BaseStore, env: str) -> list[SearchItem]:
-    """Read all items in one query, because the order of stores does not allow paging.
-
-    Stores of earlier versions keep the entries in nested namespaces; the query finds those, too.
-    """
+    """Read all items in one query, because the order of stores does not allow paging."""
     limit = 2 * int(_header(store, env)["entries"]) + _BATCH
     items = store.search(namespace(env), limit=limit, refresh_ttl=False)
     return [item for item in items if item.key != _HEADER]

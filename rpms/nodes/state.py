@@ -200,13 +200,6 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
 
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
-RENAMED_KEYS = {
-    "asked_again": "retries",
-    "carried": "cross_trial_memory",
-    "unlisted": "truncated",
-    "world": "simulator_state",
-}
-"""Earlier names of state keys."""
 GROWING = ("history", "decisions")
 
 

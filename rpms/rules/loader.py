@@ -21,7 +21,6 @@ from pydantic import BaseModel, ValidationError
 
 from rpms.rules.manual import RULES_FOLDER, SITUATION, TIERS, Manual
 from rpms.rules.schema import (
-    RENAMED_KEYS,
     DomainTier,
     EnvironmentTier,
     ExtraTier,
@@ -176,8 +175,6 @@ def checked(
         first = (typos or mistakes)[0]
         what = first["msg"].removeprefix("Value error, ")
         place = [part for part in first["loc"] if isinstance(part, str | int)]
-        if typos and (new_key := RENAMED_KEYS.get(str(place[-1]))):
-            what = f"unknown key '{place[-1]}'; it is called '{new_key}' now"
         where = f"{file}:{line_of(node, place)}: {_rule_id(data, place)}"
         path = ".".join(map(str, place[:-1] if typos else place))
         raise RpmsError(f"{where}{path}{': ' if path else ''}{what}") from error

@@ -41,13 +41,6 @@ OF_PLACES = {"at", "place", "accessible", "can_contain", "adjacent"}
 
 # Blanks that the manual fills into a situation's text.
 SITUATION_BLANKS = ("held", "place", "action", "outcome", "reason")
-# Names of an earlier version, each with its new name.
-RENAMED_BLANKS = {"violated": "reason"}
-RENAMED_KEYS = {
-    "serves": "applicable",
-    "asked_back": "disambiguation",
-    "refused_means_here": "rejected_means_here",
-}
 
 
 class _Strict(Strict, BaseModel):
@@ -58,9 +51,7 @@ def _check_blanks(text: str, blanks: Collection[str]) -> str:
     """Reject a blank that nothing fills, before an episode meets it."""
     for name in re.findall(r"\{([^{}]*)\}", text):
         if name not in blanks:
-            renamed = RENAMED_BLANKS.get(name, "")
-            advice = f"; it is called '{{{renamed}}}' now" if renamed in blanks else ""
-            raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'{advice}")
+            raise ValueError(f"nothing fills the blank '{{{name}}}' in '{text}'")
     return text
 
 

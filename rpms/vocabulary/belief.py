@@ -97,7 +97,7 @@ def without_calls(belief: Belief) -> Belief:
 
 def copy_belief(belief: Belief) -> Belief:
     """A deep copy, so that updates and simulations never change their input."""
-    copy = Belief(**{**empty_belief(), **belief})  # an earlier version may have saved fewer fields
+    copy = Belief(**belief)
     for name, part in belief.items():
         if isinstance(part, (list, dict)):
             copy[name] = part.copy()  # type: ignore[literal-required]

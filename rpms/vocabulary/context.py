@@ -40,9 +40,6 @@ PromptStyle = Literal["ours", "paper"]
 Control = Literal["none", "empty", "shuffled", "irrelevant", "corrupted", "filler", "conflict"]
 Group = Literal["run", "knowledge", "memory", "guard", "prompt", "model"]
 
-OLD_GUARDS = {"reask": "verify", "shortlist": "offer", "constrain": "policy"}
-"""Earlier names of the guard's modes, which old run folders contain."""
-
 ALL_TURNS = -1
 CONTEXT_TOKENS = 32_768
 """More than a whole episode of a shipped world takes, and no more than most servers read."""
@@ -403,31 +400,6 @@ def merged_settings(base: RunContext, context: Any) -> RunContext:
     return base.with_(**changes) if changes else base
 
 
-RENAMED = {
-    "reasks": "max_retries",
-    "system_prompt": "prompt_style",
-}
-"""Earlier names of settings."""
-
-
-class Removed(NamedTuple):
-    """A removed setting: the value that every run now has, and what to do instead."""
-
-    value: Any
-    advice: str
-
-
-REMOVED = {
-    "note_conflicts": Removed("mark", "a note with a conflict is always marked"),
-    "fall_back": Removed(True, "guard verify always falls back when asking again did not help"),
-    "memory_types": Removed("all", "prompt_style=paper shows the paper's types of memory alone"),
-    "writer": Removed("", "the acting model writes; 'rpms learn --from-runs' accepts another"),
-    "retry_deadline_s": Removed(300.0, "a failed call is retried for 300 seconds"),
-    "patience_s": Removed(300.0, "a failed call is retried for 300 seconds"),
-}
-"""Settings that only old runs name."""
-
-
 def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
     """Raise an error that names the first unknown setting and the nearest known one.
 
@@ -437,10 +409,6 @@ def refuse_unknown(names: Iterable[str], others: Iterable[str] = ()) -> None:
     if unknown := sorted({*map(str, names)} - {*declarations()}):
         from rpms.vocabulary.spelling import offer
 
-        if new := RENAMED.get(unknown[0]):
-            raise RpmsError(f"the setting '{unknown[0]}' is called '{new}' now")
-        if gone := REMOVED.get(unknown[0]):
-            raise RpmsError(f"the setting '{unknown[0]}' is gone: {gone.advice}")
         raise RpmsError(f"unknown setting '{unknown[0]}'; {offer(unknown[0], choices)}")
 
 
@@ -487,8 +455,6 @@ def _in_words(error: ValidationError) -> BadSetting:
     first = error.errors()[0]
     name, value = str(first["loc"][0]), first["input"]
     why = f"is not possible: {first['msg'].lower()}"
-    if name == "guard" and value in OLD_GUARDS:
-        why = f"is called '{OLD_GUARDS[value]}' now"
-    elif first["type"] == "literal_error":
+    if first["type"] == "literal_error":
         why = f"is not possible; choose from {', '.join(declarations()[name].choices)}"
     return BadSetting(name, value, why)

@@ -202,12 +202,11 @@ def test_rivals_are_learned_without_a_model_and_evaluated_beside_ours(
     done = rpms(*words)
     assert done.code == 2 and "no memory of method 'expel'" in done.err
     assert done.err.count("\n") == 1
-    for method in ("expel", "reasoningbank"):
-        note = Note(id="n", kind="insight", text="Put the object in the microwave.")
-        write_snapshot(tmp_path / f"m.{method}.jsonl", "alfworld", [note], method=method)
+    note = Note(id="n", kind="insight", text="Put the object in the microwave.")
+    write_snapshot(tmp_path / "m.expel.jsonl", "alfworld", [note], method="expel")
     assert rpms(*words).code == 0
     episodes = load(tmp_path / "run").episodes.set_index("condition")
-    assert len(episodes) == 17 and not episodes.error.any()
+    assert len(episodes) == 13 and not episodes.error.any()
     rivals = [name for name in episodes.index if name.endswith(("expel", "awm"))]
     assert rivals and episodes.recalled[rivals].all()
     assert episodes.recalled["D memory=reflexion"] == 0
@@ -220,19 +219,19 @@ def test_the_named_model_writes_the_texts(
     def rule(request: dict[str, Any]) -> Answer:
         if "ADD: a new insight" in json.dumps(request["messages"]):
             return Answer("ADD: Look first.\nADD: Look first.")
-        return Answer("# Memory Item 1\n## Title a\n## Description b\n## Content c")
+        return Answer("Workflow 1: find it\ngo to {place}\ntake {object} from {place}")
 
     openai_server.plays_by(rule)
     server = ("--base-url", openai_server.url)
     runs = ("--from-runs", f"{learned}.runs/round1")
     model = ("--model", "openai:writer")
-    for method in ("expel", "reasoningbank"):
+    for method in ("expel", "awm"):
         out = tmp_path / f"m.{method}.jsonl"
         done = rpms("learn", "--method", method, "--out", out, *runs, *server, *model)
         assert done.code == 0, done.err
         header = read_header(out)
         assert (header.method, header.written_by) == (method, "openai:writer")
-        assert header.learned_by == ["sim"] and f"{header.entries} entries" in done.out
+        assert header.learned_by == ["sim"] and f": {header.entries} entr" in done.out
         assert header.sources[0].endswith(", written by openai:writer")
         assert len(read_notes(out, "alfworld", method)) == header.entries > 0
         assert bool(header.unread) == (method == "expel") == ("could not be read" in done.err)
@@ -265,7 +264,7 @@ def test_one_budget_holds_over_all_rounds(
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("method", ["expel", "reasoningbank", "langmem"])
+@pytest.mark.parametrize("method", ["expel", "langmem"])
 def test_the_texts_that_a_model_writes_are_within_the_budget(
     method: str, tmp_path: Path, rpms: Rpms, lost: Path, openai_server: OpenAIServer
 ) -> None:

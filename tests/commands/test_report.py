@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,20 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
     assert document["model_label"] == LABEL and document["commit"] == "abc1234"
     assert document == json.loads((folder / "report.json").read_text())
     assert all(f"- {line}" in markdown for line in document["verdict"])
+
+
+def test_the_page_of_an_unfinished_run_is_opened(
+    rpms: Rpms, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    file = folder / "episodes.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    assert rpms("report", folder, "--open").code == 0
+    other = tmp_path / "other"
+    assert rpms("report", folder, "--html", other, "--format", "csv", "--open").code == 0
+    assert opened == [(folder / "report.html").as_uri(), other.as_uri()]
+    assert "This run is not finished: 23 of 24 episodes" in other.read_text()
 
 
 def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: Path) -> None:

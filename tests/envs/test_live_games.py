@@ -89,7 +89,7 @@ def test_a_state_of_plain_data_comes_back_without_replay(
         outcome = player.play(action)
     assert outcome.won
     assert played == plan
-    # Without a state the record is enough, as in checkpoints of older versions.
+    # Without a state the record is enough.
     live.close_all()
     player.world = None
     player.play("look")

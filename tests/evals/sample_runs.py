@@ -18,6 +18,7 @@ from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, Watch, local_pool
 from rpms.evals.running.workers import Pool
+from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
 
@@ -58,7 +59,7 @@ def task_id(number: int) -> str:
 
 def manifest(labels: Sequence[str], count: int, **changes: Any) -> dict[str, Any]:
     return {
-        "format": 1, "created": "2030-01-02T03:04:05", "finished": "2030-01-02T04:04:05",
+        "format": 2, "created": "2030-01-02T03:04:05", "finished": "2030-01-02T04:04:05",
         "env": "alfworld", "split": "generated_unseen", "commit": "abc1234",
         "model": "sim", "model_label": LABEL, "base_url": "",
         "conditions": changes.get("conditions") or contexts(*labels),
@@ -156,7 +157,7 @@ def step_log(line: dict[str, Any]) -> dict[str, Any]:
         last = number == line["steps"]
         steps.append({
             "step": number, "observation": seen,
-            "belief": {
+            "belief": {**empty_belief(),
                 "location": f"shelf {number}", "reachable": [], "spots": {},
                 "holding": ["mug 1"] if number > 3 else [],
                 "containers": {"fridge 1": "closed", "microwave 1": "open"},

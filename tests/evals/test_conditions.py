@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rpms.evals.records.conditions import ON_THE_CARD, described, effective
 from rpms.evals.running.plan_file import condition_contexts
 from rpms.vocabulary.context import CONDITIONS, RunContext
-from rpms.vocabulary.errors import RpmsError
 
 HINTS = get_type_hints(RunContext)
 # Whatever a setting may be; a new setting joins in by itself.
@@ -67,8 +66,8 @@ BASE = RunContext(max_steps=9, model="openai:x")
     # Only what has an effect is told.
     ("A,B,D", {"scf": "off", "theta": 0.8, "layout": "cache_friendly"},
      {"A": "A", "B": "B layout=cache_friendly", "D": "D scf=off layout=cache_friendly theta=0.8"}),
-    ("B,D", {"memory_method": "clin", "arbitration": "soft"},
-     {"B": "B", "D": "D arbitration=soft memory_method=clin"}),
+    ("B,D", {"memory_method": "reflexion", "arbitration": "soft"},
+     {"B": "B", "D": "D arbitration=soft memory_method=reflexion"}),
     ("D,D+verify", {"max_retries": 0}, {"D": "D", "D+verify": "D+verify max_retries=0"}),
     ("D,D+verify", {"check_answers": True}, {"D": "D", "D+verify": "D+verify check_answers=on"}),
 ])  # fmt: skip
@@ -79,5 +78,3 @@ def test_arms_of_letters(conditions: str, settings: dict[str, Any], said: dict[s
     for label, context in contexts.items():
         assert context.model == ("random" if "control" in label else base.model)
         assert context.max_steps == 9
-    with pytest.raises(RpmsError, match="guard='reask' is called 'verify' now"):
-        condition_contexts(["B+reask"], BASE)

@@ -34,7 +34,7 @@ def plan(conditions: str = "AD", limit: int = 2, **settings: Any) -> RunPlan:
 
 def test_a_manifest_says_what_was_run() -> None:
     written = make_manifest(plan(), workers=3)
-    assert written.format == 1 and written.finished is None and written.workers == 3
+    assert written.format == 2 and written.finished is None and written.workers == 3
     assert written.model_label == LABEL
     assert list(written.conditions) == ["A", "D"]
     assert written.conditions["D"]["rules"] and not written.conditions["A"]["memory"]

@@ -135,7 +135,7 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     base = BASE.with_(memory_file=str(tmp_path / "m.{method}.jsonl"))
     with pytest.raises(RpmsError, match=r"no memory of method 'rpms': .*m\.rpms\.jsonl is missing"):
         contexts("rivals", base)
-    for name in set(METHODS) - {"clin", "reflexion", "awm"}:
+    for name in set(METHODS) - {"reflexion", "awm"}:
         (tmp_path / f"m.{name}.jsonl").touch()
     with pytest.raises(RpmsError, match="'rpms learn --method awm --out "):
         contexts("rivals", base)
@@ -145,7 +145,7 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     # LangMem needs a package of its own, so a plan that everyone can run leaves it out.
     others = [name for name in METHODS if name not in ("rpms", "langmem")]
     assert list(arms) == [*"ASBCD", *(f"{c} memory={name}" for name in others for c in "CD")]
-    assert files["A"] == files["B"] == files["D memory=reflexion"] == files["C memory=clin"] == ""
+    assert files["A"] == files["B"] == files["D memory=reflexion"] == ""
     assert files["D"] == "m.rpms.jsonl" and files["C memory=expel"] == "m.expel.jsonl"
     for label, context in arms.items():
         assert context.memory_method == (label.partition("=")[2] or "rpms")
@@ -157,8 +157,6 @@ def test_rivals_stand_beside_ours_each_with_a_memory_of_its_own(tmp_path: Path) 
     changes = {"C": {"scf": "off"}, "D": {"scf": "off", "arbitration": "none"}}
     for context, filtered in zip(bare.values(), arms.values(), strict=True):
         assert context == filtered.with_(**changes.get(context.condition, {}))
-    (tmp_path / "m.clin.jsonl").touch()
-    assert contexts("rivals", base)["D memory=clin"].memory_file.endswith("m.clin.jsonl")
 
 
 PLAN = """

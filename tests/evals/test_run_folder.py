@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import rpms
 from rpms.evals.analysis.report import build_report, read_report
 from rpms.evals.analysis.report.page import render_page
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import (
     EPISODES,
     MANIFEST,
@@ -27,8 +24,7 @@ from rpms.evals.records.run_folder import (
     slug,
     step_log_file,
 )
-from rpms.evals.records.schema import Episode, EpisodeLine, Manifest, Step
-from rpms.vocabulary.context import REMOVED, RENAMED
+from rpms.evals.records.schema import Episode, EpisodeLine, Manifest
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
 from tests.evals.sample_runs import episode, manifest, step_log, task_id, write_run
@@ -108,60 +104,17 @@ def test_what_is_counted_as_a_run_is_read(tmp_path: Path) -> None:
 def test_a_foreign_folder_and_a_foreign_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RpmsError, match=r"no manifest\.json"):
         read_run(tmp_path)
-    folder = write_run(tmp_path, {"A": [True]}, format=2)
+    folder = write_run(tmp_path, {"A": [True]}, format=3)
     with pytest.raises(RpmsError, match=r"manifest\.json: format: "):
+        read_run(folder)
+    write_run(tmp_path, {"A": [True]}, format=1)
+    with pytest.raises(RpmsError, match=r"manifest\.json: format: .* commit [0-9a-f]{8}$"):
         read_run(folder)
     writer = RunWriter(folder)
     for text in ("", "[]", '{"format": 99}', "{"):
         (folder / MANIFEST).write_text(text)
         with pytest.raises(RpmsError, match="not a valid manifest"):
             writer.manifest()
-
-
-OLD_RUN = Path(__file__).with_name("old_run")
-"""Two trials of a task under three conditions, as an earlier version wrote them."""
-
-
-WITHDRAWN = {
-    "after_veto", "obeyed", "obeyed_by_step", "memory_sources", "invalid_actions", "format_errors",
-    "knowledge_tokens", "dropped_turns", "drift_steps", "checked_steps", "recalled", "dropped_scf",
-    "dropped_arbitration", "dropped_budget", "warned", "proposals", "asked_again", "replaced",
-    "fell_back", "insisted", "vetoes", "foretold", "refused", "lost_by",
-}  # fmt: skip
-"""Counts in the lines of earlier versions; the step logs give the same."""
-RENAMED_FIELDS = {"carried"}
-
-
-def test_a_run_of_an_earlier_version_is_read_and_written_alike(tmp_path: Path) -> None:
-    run, records = read_run(OLD_RUN), read_records(read_run(OLD_RUN), ["A", "A+verify", "D"])
-    assert run.complete and not run.damaged and len(run.episodes) == len(records) == 5
-    writer, old = RunWriter(tmp_path), (OLD_RUN / EPISODES).read_text().splitlines()
-    for text in old:
-        line = EpisodeLine.model_validate_json(text)
-        assert {*json.loads(text)} - {*EpisodeLine.model_fields} - {"carried"} == WITHDRAWN
-        # The turns are kept as they are: of a line that is read, only what is learned from.
-        writer.append(line.model_copy(update={"history": json.loads(text)["history"]}), b"")
-        log = read_log(run.log_file(run.episodes[line.key]))
-        assert log and {*log["steps"][0]} - {"lacked"} <= {*Step.__annotations__}
-        was, counts = json.loads(text), analysis_of(run, run.episodes[line.key]).columns()
-        assert {
-            name: was[name] for name in counts if name in was and name != "lost_by"
-        }.items() <= counts.items()
-        assert was["refused"] == {kind: counts[f"rejected_{kind}"] for kind in was["refused"]}
-    writer.write_manifest(run.manifest)
-    writer.close()
-    manifest = (OLD_RUN / MANIFEST).read_text()
-    for before, now in RENAMED.items():
-        manifest = manifest.replace(f'"{before}":', f'"{now}":')
-    for name in REMOVED:  # with the value that every run now has
-        manifest = re.sub(rf'\n *"{name}": [^\n]*', "", manifest)
-    assert (tmp_path / MANIFEST).read_text() == manifest
-    written = (tmp_path / EPISODES).read_text().splitlines()
-    for text, new in zip(old, written, strict=True):
-        kept = {k: v for k, v in json.loads(text).items() if k not in WITHDRAWN}
-        same = [("cross_trial_memory" if k == "carried" else k, v) for k, v in kept.items()]
-        assert [*json.loads(new).items()] == same
-    assert len(rpms.load(OLD_RUN).steps) == sum(e.steps for e in run.episodes.values())
 
 
 def line(task: str, condition: str = "A", mode: str | None = None) -> EpisodeLine:

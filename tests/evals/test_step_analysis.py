@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
+from rpms.evals.analysis import step_analysis
 from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
     NOTHING_REJECTED,
     Analysis,
     analyse,
+    analyses,
     in_prompt,
+    read_analyses,
     source_type,
 )
+from rpms.evals.records.run_folder import read_run
 from rpms.rules.judgement import KNOWN_ACTION
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Decision, FailureMode, Verdict
+from tests.evals.sample_runs import write_run
 
 ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")
@@ -195,3 +201,13 @@ def test_an_episode_without_steps_has_no_figures() -> None:
     figures = {name: value for name, value in analysis.columns().items() if name != "logged"}
     assert not any(value for name, value in figures.items() if name != "lost_by")
     assert analysis.cause and analysis.cause.kind == "model error"
+
+
+def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = read_run(write_run(tmp_path, {"A": [False, False], "D": [True, True]}))
+    alone = analyses(run, run.episodes.values())
+    monkeypatch.setattr(step_analysis, "MANY", 1)
+    monkeypatch.setattr(step_analysis, "_ANALYSES", found := {})
+    read_analyses(run, processes=2)
+    assert len(found) == 4 and analyses(run, run.episodes.values()) == alone
+    assert len(found) == 4

@@ -285,9 +285,3 @@ def test_a_custom_filter_marks_recalls_with_an_outcome_and_removes_none(
 ) -> None:
     with pytest.raises(RpmsError, match=message):
         build_graph({"scf": stage}).invoke(TASK, context=RunContext(max_steps=2))
-
-
-def test_an_earlier_name_of_a_state_key_is_refused_with_the_new_one() -> None:
-    graph = build_graph(after={"llm_call": lambda state: {"asked_again": 0}})
-    with pytest.raises(RpmsError, match="asked_again, which is called retries now"):
-        graph.invoke(TASK, context=SHORT)

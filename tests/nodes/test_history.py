@@ -187,12 +187,6 @@ def test_things_of_one_name_are_told_apart_until_one_of_them_is_moved() -> None:
     assert soil[1] in here["Seen here"]
     away = world.update_belief(belief, "go to hallway", "You move to the hallway.")
     assert not away["alike"] and world.recap(away)["Seen here"] == []
-    old = believing(**{name: part for name, part in belief.items() if name != "alike"})
-    del old["alike"]  # type: ignore[misc]
-    assert (
-        world.recap(old)["Seen here"]
-        and world.update_belief(old, "wait", "You wait.")["alike"] == {}
-    )
 
 
 def test_examples_list_what_they_use_and_a_room_is_listed_once() -> None:

@@ -203,11 +203,8 @@ HOP = "actions:\n- id: E-HOP\n  name: hop\n  syntax: hop {place}\n  "
     [
         ("universal", "rules:\n  - id: U-NEW-001\n    tetx: Sing.", 3,
          "U-NEW-001: rules.0: unknown key 'tetx'; did you mean 'text'?"),
-        ("domain", "serves: {}", 1, "unknown key 'serves'; it is called 'applicable' now"),
-        ("environment", "actions: []\nasked_back: {}", 2,
-         "unknown key 'asked_back'; it is called 'disambiguation' now"),
-        ("environment", f"{HOP}refused_means_here: place", 5,
-         "E-HOP: actions.0: unknown key 'refused_means_here'; it is called 'rejected_means_here'"),
+        ("environment", f"{HOP}rejected_means_her: place", 5,
+         "E-HOP: actions.0: unknown key 'rejected_means_her'; did you mean 'rejected_means_here'?"),
         ("universal", "rules:\n  - id: U-NEW-001\n    group: new", 2,
          "U-NEW-001: rules.0.text: Field required"),
         ("universal", "rules:\n  - id: U-NEW-001\n    text: '  '", 3, "at least 1 character"),
@@ -234,9 +231,6 @@ HOP = "actions:\n- id: E-HOP\n  name: hop\n  syntax: hop {place}\n  "
          "S-1: situations.0.when.0: 'here closed!' is not a predicate"),
         ("environment", "situations:\n- {id: S-1, when: [], text: 'A {hold}.'}", 2,
          "nothing fills the blank '{hold}'"),
-        # A blank that had another name once.
-        ("environment", "situations:\n- {id: S-1, when: [], text: 'So: {violated}.'}", 2,
-         "nothing fills the blank '{violated}' in 'So: {violated}.'; it is called '{reason}' now"),
         ("universal", "rules:\n  - {id: U-NEW-001, text: Sing., requires: [voices]}", 2,
          "U-NEW-001: rules.0.requires.0: "),
         ("environment", "features: [wings]", 1, "features.0: "),

@@ -81,9 +81,6 @@ def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> N
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("B+reask", "guard='reask' is called 'verify' now"),
-        ("B+shortlist", "guard='shortlist' is called 'offer' now"),
-        ("B+constrain", "guard='constrain' is called 'policy' now"),
         ("B+", "guard='' is not possible; choose from off, verify, offer, policy"),
         ("F+verify", "unknown condition 'F+verify'"),
         ("E+verify", "condition 'E+verify': E has guard policy already"),
@@ -102,8 +99,6 @@ def test_a_server_may_give_a_dictionary_or_nothing() -> None:
     assert settings(context) is context
     with pytest.raises(RpmsError, match="unknown setting 'scff'; did you mean 'scf'"):
         settings({"scff": "off"})
-    with pytest.raises(RpmsError, match="the setting 'reasks' is called 'max_retries' now"):
-        settings({"reasks": 1})
 
 
 def test_studio_can_show_it_as_a_form() -> None:

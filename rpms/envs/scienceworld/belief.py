@@ -324,7 +324,7 @@ def _situate(belief: Belief, names: Iterable[str], default: str) -> list[str]:
 
     A container that such a text names is not listed again.
     """
-    texts, alike = list[str](), belief.get("alike", {})  # unknown to earlier versions
+    texts, alike = list[str](), belief["alike"]
     for name in (name for name in names if name != "air"):
         states, place = states_of(belief, name), belief["last_seen"].get(name)
         if _PLANE in name:  # has a separate line

@@ -166,7 +166,7 @@ def _joined_manifest(
         for field in ("commits", "model", "model_label")
     )
     return Manifest.model_construct(  # its parts were validated when they were read
-        format=1, created=first.created, env=first.env, split=first.split,
+        format=2, created=first.created, env=first.env, split=first.split,
         split_types=first.split_types, wording=first.wording,
         recorded=all(manifest.recorded for manifest in manifests),
         commit=commits, model=models, model_label=names, tasks=list(tasks.values()),

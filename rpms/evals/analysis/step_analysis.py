@@ -20,14 +20,16 @@ If the rule folder of a run is missing or has changed, the current manual is use
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
@@ -39,7 +41,7 @@ from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.vocabulary.belief import empty_belief
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
@@ -60,6 +62,8 @@ UNJUDGED = ("not groundable", "scf")
 LEARNED = "learned"
 GUARDED = ("retried", "fallback", "replaced", "overridden")
 """The counted verdicts of the guard."""
+MANY = 500
+"""Below this number of episodes, starting processes takes longer than reading the step logs."""
 CACHED = 100_000
 """The number of analyses in the cache, which tables, verdict and page share."""
 
@@ -224,11 +228,23 @@ def analysis_of(run: Run, episode: Episode) -> Analysis:
     """The analysis of an episode; a log is read again only if its file has changed."""
     key = key_of(run, episode)
     if key not in _ANALYSES:
-        remember(key, analysis_by(key))
+        _remember(key, _analysis_by(key))
     return _ANALYSES[key]
 
 
-def remember(key: AnalysisKey, analysis: Analysis) -> None:
+def read_analyses(run: Run, processes: int = 1) -> None:
+    """Analyse the step logs of a large run by several processes, for ``analysis_of``."""
+    every = (key_of(run, episode) for episode in run.episodes.values())
+    keys = [key for key in every if key not in _ANALYSES]
+    if processes < 2 or len(keys) < MANY:
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        for key, analysis in zip(keys, pool.map(_analysis_by, keys, chunksize=50), strict=True):
+            _remember(key, analysis)
+
+
+def _remember(key: AnalysisKey, analysis: Analysis) -> None:
     """Keep an analysis in memory; beyond CACHED the others are forgotten."""
     if len(_ANALYSES) >= CACHED:
         _ANALYSES.clear()
@@ -256,13 +272,9 @@ def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
     return {key: analysis for key, analysis in every.items() if analysis.logged}
 
 
-def analysis_by(key: AnalysisKey) -> Analysis:
-    """Read and analyse a step log."""
-    with _paused_collection():
-        return _analysis_by(key)
-
-
+@_paused_collection()
 def _analysis_by(key: AnalysisKey) -> Analysis:
+    """Read and analyse a step log."""
     settings, log, env = dict(key.chosen), read_log(key.file), key.env
     try:
         manual = load_manual(env, settings["rules_dir"], settings["without_rules"])
@@ -326,8 +338,7 @@ def kind_of_failure(
     possible.
     """
     action = step["action"]
-    # A log of an earlier version may lack newer fields of the belief.
-    judged = judge(manual, action, {**empty_belief(), **step["belief"]}, goal)
+    judged = judge(manual, action, cast(Belief, step["belief"]), goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
     advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
     if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):

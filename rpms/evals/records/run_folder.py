@@ -299,35 +299,10 @@ def read_log(file: Path) -> dict[str, Any] | None:
     """An episode's step log; None if it is missing or damaged, so that tables can go on."""
     try:
         log: dict[str, Any] = parse_json(unpacked(file), str(file))
-        for step in log["steps"]:
-            _rename_keys(step)
         check_log(log)
     except (RpmsError, ValueError, KeyError, TypeError, AttributeError):  # also of another shape
         return None
     return log
-
-
-RENAMED_KEYS = {"drift": "belief_errors", "unlisted": "truncated"}
-RENAMED_VALUES = {
-    "unsayable": "not groundable", "merged": "duplicate", "beyond k": "over top-k",
-    "budget": "over token budget", "asked_again": "retried", "insisted": "overridden",
-    "fell_back": "fallback",
-}  # fmt: skip
-"""Names in the step logs of earlier versions."""
-
-
-def _rename_keys(step: dict[str, Any]) -> None:
-    for old, new in RENAMED_KEYS.items():
-        if old in step:
-            step[new] = step.pop(old)
-    for recall in step.get("recalls", []):
-        recall["dropped_by"] = RENAMED_VALUES.get(recall["dropped_by"], recall["dropped_by"])
-    for decision in step.get("decisions", []):
-        decision["verdict"] = RENAMED_VALUES.get(decision["verdict"], decision["verdict"])
-    if truncated := step.get("truncated"):
-        step["truncated"] = {RENAMED_VALUES.get(key, key): truncated[key] for key in truncated}
-    if "asked" in step.get("belief", {}):
-        step["belief"]["disambiguation"] = step["belief"].pop("asked")
 
 
 def unpacked(file: Path) -> bytes:

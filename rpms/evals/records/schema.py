@@ -1,8 +1,8 @@
 """The schema of a run folder's files: the manifest, the line of an episode, a step.
 
 The same declarations write the files, check them when they are read, and name the columns of
-tables. Files can be edited by hand or damaged, so every number has bounds. Fields of later versions
-are ignored; fields that earlier versions did not write have defaults.
+tables. Files can be edited by hand or damaged, so every number has bounds. Unknown fields are
+ignored.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast, get_a
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
     field_validator,
-    model_validator,
 )
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
-from rpms.vocabulary.context import OLD_GUARDS, REMOVED, RENAMED, RunContext
+from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import ErrorPlace
 from rpms.vocabulary.limits import MOST_TIMES
 from rpms.vocabulary.turn import ERRORS, EpisodeRecord, FailureMode, RecordedTurn
@@ -106,10 +107,17 @@ class Session(Extensible):
     spent: Spending | None = None
 
 
+def _check_format(value: Any) -> Any:
+    if value == 1:
+        text = "an older version wrote this run; the last one that reads it is commit 5d721bd4"
+        raise PydanticCustomError("old_format", text)
+    return value
+
+
 class Manifest(Extensible):
     """Everything that determines the results of a run."""
 
-    format: Literal[1]
+    format: Annotated[Literal[2], BeforeValidator(_check_format)]
     created: Moment
     finished: Moment | None = None
     env: str
@@ -147,19 +155,8 @@ class Manifest(Extensible):
     @field_validator("conditions", mode="after")
     @classmethod
     def _check_conditions(cls, conditions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Check the type of each setting, and rename settings and guards of earlier versions.
-
-        A removed setting is dropped if it had the value that every run has today.
-        """
+        """Check the type of each setting."""
         defaults = RunContext().plain
-        conditions = {
-            label: {
-                RENAMED.get(name, name): value
-                for name, value in context.items()
-                if name not in REMOVED or value != REMOVED[name].value
-            }
-            for label, context in conditions.items()
-        }
         for label, context in conditions.items():
             for name, value in context.items():
                 kinds = (
@@ -169,12 +166,7 @@ class Manifest(Extensible):
                 )
                 if name in defaults and not isinstance(value, kinds):
                     raise ValueError(f"{label}: {name}={value!r} has the wrong type")
-        return {
-            label: {**context, "guard": OLD_GUARDS[guard], "max_retries": 1}
-            if (guard := context.get("guard", "off")) in OLD_GUARDS
-            else context
-            for label, context in conditions.items()
-        }
+        return conditions
 
     @field_validator("settings", mode="after")
     @classmethod
@@ -187,8 +179,8 @@ class Manifest(Extensible):
 class Episode(BaseModel):
     """One finished episode without its texts: task, outcome and cost.
 
-    Counts of its steps are computed from the step log (``step_analysis.py``); those that earlier
-    versions wrote are ignored. The fields are in the order of the line.
+    Counts of its steps are computed from the step log (``step_analysis.py``). The fields are in the
+    order of the line.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
@@ -252,16 +244,6 @@ class EpisodeLine(Episode):
     history: list[RecordedTurn]
     cross_trial_memory: dict[str, Any] = {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _rename_keys(cls, line: Any) -> Any:
-        if not isinstance(line, dict) or "carried" not in line:  # its name in earlier versions
-            return line
-        return {
-            "cross_trial_memory" if name == "carried" else name: value
-            for name, value in line.items()
-        }
-
     def data(self) -> dict[str, Any]:
         """The fields that were set, in their order."""
         return {n: getattr(self, n) for n in type(self).model_fields if n in self.model_fields_set}
@@ -277,7 +259,7 @@ _MORE = ConfigDict(extra="allow")
 
 
 class StepRecall(TypedDict):
-    """A recalled memory (``vocabulary/recall.py``): the fields that every version wrote."""
+    """A recalled memory (``vocabulary/recall.py``)."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -290,7 +272,7 @@ class StepRecall(TypedDict):
 
 
 class StepDecision(TypedDict):
-    """The guard's decision (``vocabulary/turn.py``): the fields that every version wrote."""
+    """The guard's decision (``vocabulary/turn.py``)."""
 
     __pydantic_config__ = _MORE  # type: ignore[misc]
 
@@ -334,8 +316,7 @@ class StepSituation(TypedDict):
 class Step(TypedDict):
     """Everything that led to one action, and its result.
 
-    Fields that are not required are missing in logs of earlier versions, or if the episode was
-    interrupted before them.
+    Fields that are not required are missing if the episode was interrupted before them.
     """
 
     __pydantic_config__ = _MORE  # type: ignore[misc]

@@ -218,6 +218,10 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
         print_wrapped(
             f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
         )
+    if show and run.code_changed:
+        arms = ", ".join(run.code_changed)
+        changed = f"the files with the code of {arms} have changed since the first episodes"
+        print_wrapped(f"{out}: {changed}; the finished episodes stay", sys.stderr)
     if show and run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
         print_wrapped(f"{out}: {missing}; --spread with enough tasks samples all types", sys.stderr)

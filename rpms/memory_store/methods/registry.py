@@ -10,11 +10,9 @@ from typing import Any
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.memory_store.methods.clin import Clin
 from rpms.memory_store.methods.expel import ExpeL
 from rpms.memory_store.methods.lang_mem import LangMem
 from rpms.memory_store.methods.method import MemoryMethod
-from rpms.memory_store.methods.reasoning_bank import ReasoningBank
 from rpms.memory_store.methods.reflexion import Reflexion
 from rpms.memory_store.methods.rpms import RpmsMemory
 from rpms.memory_store.methods.trajectories import Trajectories
@@ -32,9 +30,7 @@ METHODS: dict[str, type[MemoryMethod]] = {
         Trajectories,
         Reflexion,
         ExpeL,
-        Clin,
         Workflows,
-        ReasoningBank,
         LangMem,
     )
 }

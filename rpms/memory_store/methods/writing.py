@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
@@ -27,7 +26,6 @@ WRITTEN_TOKENS = 1024
 """Tokens for a text; the environment's reply length is made for one action."""
 LONGEST = 2000
 """Characters kept of one text, because the prompt shares its token budget."""
-_BULLET = re.compile(r"^\s*(?:[-*]|\d+[.):])\s+")
 
 
 def can_write(model: str) -> bool:
@@ -100,10 +98,3 @@ def tidy(text: str) -> str:
     """Shorten a text to ``LONGEST`` and remove empty lines, which would end a block."""
     lines = (line.rstrip() for line in text.strip().splitlines())
     return "\n".join(line for line in lines if line.strip())[:LONGEST].rstrip()
-
-
-def list_items(reply: str) -> list[str]:
-    """Return the items of a numbered or bulleted list; other lines are ignored."""
-    lines = reply.splitlines()
-    items = [_BULLET.sub("", line).strip() for line in lines if _BULLET.match(line)]
-    return [item for item in items if item]

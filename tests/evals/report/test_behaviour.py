@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -131,25 +130,6 @@ def test_guard_decisions(tmp_path: Path) -> None:
     assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
     assert cause_table(run) is None, "nothing was lost"
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("reask", "verify"), ("shortlist", "offer"), ("constrain", "policy")]
-)
-def test_a_run_of_earlier_names_is_read_by_the_new_ones(old: str, new: str, tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "old", {"D": [True, False]}, logs=False)
-    file = folder / "manifest.json"
-    manifest = json.loads(file.read_text())
-    label = f"D guard={old}"
-    manifest["conditions"] = {label: {**manifest["conditions"]["D"], "guard": old}}
-    del manifest["conditions"][label]["max_retries"]
-    file.write_text(json.dumps(manifest))
-    lines = (folder / "episodes.jsonl").read_text()
-    (folder / "episodes.jsonl").write_text(lines.replace('"D"', json.dumps(label)))
-    run = read_run(folder)
-    assert run.manifest.conditions[label]["guard"] == new
-    assert run.manifest.conditions[label]["max_retries"] == 1
-    assert "guard" in {table.id for table in read_report(folder).tables}
 
 
 @pytest.mark.engine

@@ -24,7 +24,7 @@ from rpms.memory_store.methods import (
     find_method,
 )
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
-from rpms.memory_store.methods.writing import list_items, tidy
+from rpms.memory_store.methods.writing import tidy
 from rpms.models import retrying
 from rpms.models.retrying import FIRST_TRIES, RETRY
 from rpms.vocabulary.errors import RpmsError
@@ -52,14 +52,13 @@ HERE = "tests.memory_store.methods.test_registry:Slogan"
 
 def test_who_carries_and_who_is_frozen() -> None:
     assert list(METHODS) == [
-        "rpms", "trajectories", "reflexion", "expel", "clin", "awm", "reasoningbank",
-        "langmem",
+        "rpms", "trajectories", "reflexion", "expel", "awm", "langmem",
     ]  # fmt: skip
     assert [name for name, method in METHODS.items() if method.cumulative] == [
-        "rpms", "reflexion", "clin"
+        "rpms", "reflexion"
     ]  # fmt: skip
     assert [name for name, method in METHODS.items() if not method.needs_file] == [
-        "rpms", "reflexion", "clin"
+        "rpms", "reflexion"
     ]  # fmt: skip
     assert find_method("expel") is find_method("expel")
 
@@ -81,7 +80,7 @@ def test_wrong_names_are_answered_in_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["expel", "awm", "trajectories", "reasoningbank"])
+@pytest.mark.parametrize("name", ["expel", "awm", "trajectories"])
 def test_a_frozen_method_asks_for_its_file(name: str, tmp_path: Path) -> None:
     with pytest.raises(RpmsError, match=f"'rpms learn --method {name} --out FILE'"):
         check_memory("alfworld", RunContext(memory_method=name))
@@ -195,6 +194,5 @@ async def test_a_frozen_method_carries_nothing_and_asks_nobody(name: str) -> Non
     assert await after_trial("alfworld", off, {}, record(success=False)) == {}
 
 
-def test_lists_and_texts_are_tidied() -> None:
-    assert list_items("Hi\n1. a\n2) b\n- c\n* \n3: d\n4.e") == ["a", "b", "c", "d"]
+def test_texts_are_tidied() -> None:
     assert tidy("\n a \n\n\nb\n") == "a\nb" and len(tidy("x" * 9999)) == 2000

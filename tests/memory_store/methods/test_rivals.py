@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,10 +13,8 @@ from hypothesis import strategies as st
 
 from rpms import RunContext
 from rpms.memory_store.methods import after_trial, find_method
-from rpms.memory_store.methods.clin import is_negative, read_abstractions
 from rpms.memory_store.methods.expel import FULL, Insight, comparisons, vote
 from rpms.memory_store.methods.note_method import with_names
-from rpms.memory_store.methods.reasoning_bank import MOST, read_items
 from rpms.memory_store.methods.reflexion import read_plan
 from rpms.memory_store.methods.workflows import by_rule, read_workflows
 from rpms.prompts.blocks import render
@@ -35,14 +32,11 @@ from tests.memory_store.methods.samples import (
     request,
     writer,
 )
-from tests.openai_server import Answer, OpenAIServer
+from tests.openai_server import OpenAIServer
 
-AWM, CLIN, EXPEL = find_method("awm"), find_method("clin"), find_method("expel")
-BANK, REFLEXION = find_method("reasoningbank"), find_method("reflexion")
+AWM, EXPEL, REFLEXION = map(find_method, ("awm", "expel", "reflexion"))
 TRAJECTORIES = find_method("trajectories")
 
-LIST = "Here:\n1. go to desk 1 SHOULD BE NECESSARY to find the mug.\n2. Open doors.\n\
-3) put mug 1 in/on shelf 1 DOES NOT CONTRIBUTE to the task."
 WORKFLOWS = """Sure.
 Workflow 1: find it
 go to {place}
@@ -51,13 +45,6 @@ take {object} from {place}
 ## Workflow 2: too short
 look
 """
-
-
-def item(number: int, title: str = "Look first") -> str:
-    return (
-        f"# Memory Item {number}\n## Title {title} {number}\n## Description Before acting.\n"
-        "## Content Look around.\n\n"
-    )
 
 
 # Reading what a model wrote.
@@ -70,15 +57,14 @@ def read_votes(reply: str) -> tuple[list[str], int]:
     return [insight.text for insight in after], unread
 
 
-LINES = ["1. x MAY BE NECESSARY to y", "2) z", "# Memory Item 1", "## Title x", "## Content\ny",
-         "## Descri", "Workflow 1: go", "look", "ADD: new", "EDIT 1: ", "AGREE 99: b", "add#3: c",
-         "REMOVE 2: b", "Plan:", "", " \n"]  # fmt: skip
+LINES = ["1. x", "2) z", "## Workflow 2", "Workflow 1: go", "look", "ADD: new", "EDIT 1: ",
+         "AGREE 99: b", "add#3: c", "REMOVE 2: b", "Plan:", "", " \n"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "read",
-    [read_abstractions, read_items, read_workflows, read_votes, lambda r: ([read_plan(r)], 0)],
-    ids=["clin", "reasoningbank", "awm", "expel", "reflexion"],
+    [read_workflows, read_votes, lambda r: ([read_plan(r)], 0)],
+    ids=["awm", "expel", "reflexion"],
 )
 @settings(max_examples=40)
 @given(lines=st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=30))), rest=st.text())
@@ -89,27 +75,6 @@ def test_no_reply_breaks_the_reading(
     assert unread >= 0
     for text in texts:
         assert all(line.strip() for line in text.splitlines()) and len(text) <= 2000
-
-
-def test_clin_keeps_items_of_the_four_forms() -> None:
-    texts, formless = read_abstractions(LIST)
-    assert texts == [
-        "go to desk 1 SHOULD BE NECESSARY to find the mug.",
-        "put mug 1 in/on shelf 1 DOES NOT CONTRIBUTE to the task.",
-    ]
-    assert formless == 1 and [is_negative(text) for text in texts] == [False, True]
-    assert read_abstractions("no list") == ([], 1)
-    for text in ("X may be neccessary to Y", "X is not necessary for Y", "X may contribute to Y"):
-        assert read_abstractions(f"1. {text}") == ([text], 0)
-
-
-def test_items_of_the_bank_have_three_parts_and_are_at_most_three() -> None:
-    assert read_items(item(1)) == (["Look first 1: Before acting. Look around."], 0)
-    items, unread = read_items(f"```\n{item(1)}{item(2)}```")
-    assert len(items) == 2 and unread == 0 and "`" not in "".join(items)
-    assert len(read_items("".join(map(item, range(1, 6))))[0]) == MOST
-    assert read_items("# Memory Item 1\n## Title only") == ([], 1)
-    assert read_items("Nothing to say.") == ([], 1)
 
 
 def test_workflows_have_two_steps_and_more() -> None:
@@ -147,10 +112,9 @@ def test_expel_compares_a_loss_with_a_win_of_its_own_task_first() -> None:
 # Learning and recalling.
 
 
-@pytest.mark.parametrize("method", [CLIN, EXPEL, BANK])
-async def test_without_a_model_it_says_so(method: Any) -> None:
-    with pytest.raises(RpmsError, match=f"'{method.name}' needs a language model"):
-        await method.learn([record()], None)
+async def test_without_a_model_it_says_so() -> None:
+    with pytest.raises(RpmsError, match="'expel' needs a language model"):
+        await EXPEL.learn([record()], None)
 
 
 async def test_the_shortest_win_of_each_task_is_kept_without_what_was_refused() -> None:
@@ -254,23 +218,6 @@ async def test_workflows_by_a_model_are_shown_one_win_of_each_type(
     assert recall["advice"]["actions"] == ["go to place", "take mug from place"]
 
 
-async def test_the_bank_asks_about_wins_and_losses_differently(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays(item(1, "Win"), item(1, "Loss"), "Hm.")
-    records = [record(), record("put a pen in desk.", success=False, task="two"),
-               record("put a cool egg in desk.", task="three")]  # fmt: skip
-    learned = await BANK.learn(records, writer(openai_server, "reasoningbank"))
-    won, lost, _ = prompts_sent(openai_server)
-    assert "why it worked" in won and "why it did not work" in lost
-    assert [note.goal for note in learned.entries] == [record["goal"] for record in records[:2]]
-    assert learned.unread == 1
-    file = frozen(BANK, learned, tmp_path)
-    (recall,) = BANK.recall(request(memory_file=file, k=1))
-    assert recall["entry"]["text"].startswith("Win 1: ") and recall["score"] == 1.0
-    assert len(BANK.recall(request(memory_file=file, k=2))) == 2
-
-
 @pytest.mark.engine
 async def test_expel_learns_from_real_episodes(tmp_path: Path, openai_server: OpenAIServer) -> None:
     openai_server.plays("ADD: Search closed places before open ones.", "AGREE 1: yes", "Well.")
@@ -287,32 +234,12 @@ async def test_expel_learns_from_real_episodes(tmp_path: Path, openai_server: Op
 
 
 @pytest.mark.engine
-async def test_clin_sums_up_for_the_first_trial_of_other_tasks(
-    tmp_path: Path, openai_server: OpenAIServer
-) -> None:
-    def rule(sent: dict[str, Any]) -> Any:
-        meta = "several tasks of one type" in json.dumps(sent["messages"])
-        return Answer(f"1. looking {'everywhere' if meta else 'here'} MAY CONTRIBUTE to success.")
-
-    openai_server.plays_by(rule)
-    learned = await CLIN.learn(played(), writer(openai_server, "clin"))
-    types = {note.goal_type for note in learned.entries}
-    assert len(openai_server.requests) == len(played()) + len(types) and len(types) > 1
-    file = frozen(CLIN, learned, tmp_path)
-    recalls = CLIN.recall(request(played()[0]["goal"], memory_file=file))
-    assert [recall["entry"]["text"] for recall in recalls] == [
-        "looking everywhere MAY CONTRIBUTE to success."
-    ]
-
-
-@pytest.mark.engine
 @pytest.mark.parametrize(
     ("method", "reply", "line"),
     [
         (TRAJECTORIES, "", "Solved Tasks"),
         (AWM, "", "WORKFLOW: go to "),
         (EXPEL, "ADD: Search first.", "INSIGHT: Search first."),
-        (BANK, item(1), "STRATEGY: Look first 1"),
     ],
 )
 async def test_real_episodes_teach_a_real_episode(
@@ -338,21 +265,6 @@ async def test_real_episodes_teach_a_real_episode(
 
 
 # From trial to trial.
-
-
-async def test_clin_rewrites_its_memory_after_every_trial(openai_server: OpenAIServer) -> None:
-    openai_server.plays(LIST, "1. heat mug 1 with microwave 1 MAY BE NECESSARY to win.")
-    run = context(openai_server, memory_method="clin")
-    first = await after_trial("alfworld", run, {}, record(success=False))
-    second = await after_trial("alfworld", run, first, record())
-    assert "SHOULD BE NECESSARY to find the mug" in prompts_sent(openai_server)[1]
-    assert second["unread"] == 1 and second["spent"]["model_calls"] == 2
-    assert json.loads(json.dumps(second)) == second
-    (recall,) = CLIN.recall(request(cross_trial_memory=second))
-    assert recall["advice"]["actions"] == ["heat mug 1 with microwave 1"]
-    assert recall["entry"]["here"]
-    denied = CLIN.recall(request(cross_trial_memory=first))[1]
-    assert denied["advice"]["actions"] == []
 
 
 async def test_a_lost_trial_gives_one_reflection_and_a_won_one_none(
@@ -393,8 +305,6 @@ async def test_the_last_three_reflections_are_shown_to_the_writer_and_to_the_age
     ("cross_trial_memory", "line"),
     [
         ({"method": "reflexion", "reflections": ["look up"]}, "REFLECTION: look up"),
-        ({"method": "clin", "trials": [{"abstractions": ["X may be necessary to Y."]}]},
-         "X may be necessary to Y."),
         ({"method": "reflexion"}, ""),
     ],
 )  # fmt: skip

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from rpms.evals.analysis.experiment import replicate_of, run_names
 from rpms.evals.analysis.joined_runs import read_joined
-from rpms.evals.analysis.kept_analyses import prepare_analyses
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
     error_table,
@@ -38,6 +37,7 @@ from rpms.evals.analysis.report.rules import rule_table
 from rpms.evals.analysis.report.run_means import experiment_tables
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.report.verdict import verdict
+from rpms.evals.analysis.step_analysis import read_analyses
 from rpms.evals.analysis.tables import Table, latex_comment, markdown_text, sources
 from rpms.evals.records.conditions import find_label
 from rpms.evals.records.protocol_card import protocol_card, protocol_of
@@ -176,7 +176,7 @@ def heading(run: Run) -> str:
 
 
 def build_report(run: Run, processes: int = 1) -> Report:
-    prepare_analyses(run, processes)
+    read_analyses(run, processes)
     protocol, tables = protocol_of(run.manifest), list[Table]()
     for answer in (make(run) for make in (EXPERIMENT_TABLES if run.pooled else TABLES)):
         tables += [answer] if isinstance(answer, Table) else answer or ()
@@ -195,9 +195,8 @@ def report(
     Several runs of the same arms by other models or seeds are one experiment: the figures are means
     over the runs. Other runs of the same tasks are joined as separate arms, and the labels name the
     settings in which the runs differ; ``separate`` joins every run so. Verdict and pairs compare
-    all arms with those named in ``against``, if any, and correct for these pairs only. The step
-    logs of a large run are read by several ``processes`` the first time, and from the cache folder
-    after that.
+    all arms with those named in ``against``, if any, and correct for these pairs only. Several
+    ``processes`` read the step logs of a large run.
     """
     run = read_joined(as_folders(folders), separate)
     names = [against] if isinstance(against, str) else against

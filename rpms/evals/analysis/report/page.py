@@ -88,8 +88,8 @@ def write_report(report: Report, html: Path | None = None) -> list[Path]:
     return list(texts)
 
 
-def render_page(report: Report, served: bool = False) -> str:
-    """The page as text; a page that ``rpms view`` serves links to the list of runs."""
+def render_page(report: Report) -> str:
+    """The page as text."""
     run = report.run
     return _rendered(
         "report.html.j2",
@@ -106,7 +106,6 @@ def render_page(report: Report, served: bool = False) -> str:
         pictures=pictures(run),
         rules_changed=rules_changed(run),
         set_link=set_link,
-        served=served,
         data=_embedded(page_data(report)),
         logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
     )
@@ -124,11 +123,6 @@ def pictures(run: Run) -> list[dict[str, str]]:
 
 def _image(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"
-
-
-def render_index(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The page that lists the served runs."""
-    return _rendered("index.html.j2", (), runs=runs)
 
 
 def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
