@@ -37,8 +37,10 @@ def desk(folder: Path, rules: int) -> list[BaseTool]:
     look = {"id": "T-LOOK", "name": "look", "arguments": {"order_id": "order"}, "shows": "order"}
     acts = [{"id": f"T-{number}", "name": name, "arguments": {"order_id": "order", "usd": "usd"}}
             for number, name in enumerate(names)]  # fmt: skip
-    policy = [{"id": f"P-{number}", "action": names[number % TOOLS],
-               "needs": [NEEDS[number // TOOLS % len(NEEDS)]]} for number in range(rules)]  # fmt: skip
+    policy = [
+        {"id": f"P-{n}", "action": names[n % TOOLS], "needs": [NEEDS[n // TOOLS % len(NEEDS)]]}
+        for n in range(rules)
+    ]
     manual = {"tier": "environment", "now": "2026-01-10", "actions": [look, *acts],
               "policy": policy}  # fmt: skip
     (folder / "environment.yaml").write_text(yaml.safe_dump(manual))
