@@ -109,7 +109,7 @@ class Session(Extensible):
 
 def _check_format(value: Any) -> Any:
     if value == 1:
-        text = "an older version wrote this run; the last one that reads it is commit fb8d0ec6"
+        text = "an older version wrote this run; the last one that reads it is commit 89f16c44"
         raise PydanticCustomError("old_format", text)
     return value
 
