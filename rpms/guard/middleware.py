@@ -406,7 +406,8 @@ class Gate:
         if [str(call["id"]) for call in calls].count(passage.call_id) > 1:
             return failure(passage.call, f"two calls of this reply have the id '{passage.call_id}'")
         conversation = self.conversation(thread, passage)
-        running = [Call(each["tool"], each["arguments"]) for each in thread.running()]
+        beside = [*thread.running(), *self.ended_beside(thread, passage)]
+        running = [Call(each["tool"], each["arguments"]) for each in beside]
         earlier = self.beside(thread, passage, reply, calls, conversation)
         tool, refused = passage.tool, thread.refused.__getitem__
         return self.guard.decide(conversation, passage.call, [*running, *earlier], tool, refused)
@@ -423,6 +424,10 @@ class Gate:
         begun = {each["call_id"] for each in thread.runs.values() if each["reply"] == reply}
         waiting = [as_call(c) for c in before(calls, passage.call_id) if str(c["id"]) not in begun]
         return self.tracker.passing(conversation, waiting)
+
+    def ended_beside(self, thread: Thread, passage: Passage) -> list[Ran]:
+        """The ended calls of the same reply, if a graph runs the calls of a reply side by side."""
+        return []
 
     def thread_of(self, passage: Passage | None) -> Thread:
         raise NotImplementedError
@@ -467,9 +472,17 @@ class CallGate(Gate):
 
     def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
         guard = self.state.get("guard") or self.tracker.begin()
-        ran = [*thread.ended(), *(self.state.get(SEEN) or ())]
+        beside = self.ended_beside(thread, passage)
+        ran = [each for each in thread.ended() if each not in beside]
+        ran += self.state.get(SEEN) or ()
         read = self.tracker.read(guard, self.state["messages"], ran, thread.replies)
         return {**read, "context": _context(passage.runtime)}
+
+    def ended_beside(self, thread: Thread, passage: Passage) -> list[Ran]:
+        """Which of them has ended already is chance, so none of their answers is evidence."""
+        reply, _ = pending(self.state["messages"])
+        return [each for each in thread.ended()
+                if each["reply"] == reply and each["call_id"] != passage.call_id]  # fmt: skip
 
     def close(self, answer: Any) -> Any:
         """The answer, with how the call ended for the private channel.
