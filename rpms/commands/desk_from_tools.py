@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -43,7 +43,7 @@ procedures:
   help: [help]
 """
 HEAD = """# yaml-language-server: $schema=environment.schema.json
-# The schema is written by: rpms rules schema > {name}/rules/environment.schema.json
+# Editors read that schema after: rpms rules schema > {name}/rules/environment.schema.json
 # Tier 3: what each tool takes and does, and what the policy demands of its calls.
 
 actions:  # arguments: the name in the tool, then its name in the rules and its type
@@ -52,9 +52,8 @@ ANSWERS = (
     "    # its answers: shows: {thing}; or records: [FIELD]; or answers: outside, of a search\n"
 )
 POLICY = """
-# A rule for each sentence: move it from below to here, for example
-#   - {{id: P-FIRST, source: THE SENTENCE, action: {tool}, needs: ["at_most({argument}, 100)"]}}
-policy: []
+policy: []  # a rule for each sentence below: move it here and delete [], for example
+#  - {{id: P-FIRST, source: THE SENTENCE, action: {tool}, needs: [{needs}]}}
 
 not_checkable:  # or say why no call can show it, instead of 'not yet decided'
 """
@@ -75,8 +74,7 @@ def skeleton(name: str, path: str, policy: str = "") -> Mapping[str, str]:
     """The files of a desk by their names."""
     tools = load_tools(path)
     rules = HEAD.format(name=name) + "".join(map("".join, map(_action, tools)))
-    names = [argument for tool in tools for argument in arguments_of(tool)]
-    rules += POLICY.format(tool=tools[0].name, argument=(names or ["ARGUMENT"])[0])
+    rules += POLICY.format(**_sample(tools))
     sentences = [sentence.text for sentence in split_sentences(policy)]
     rules += "".join(f"  {_quoted(each)}: not yet decided\n" for each in dict.fromkeys(sentences))
     if not sentences:
@@ -90,18 +88,38 @@ def skeleton(name: str, path: str, policy: str = "") -> Mapping[str, str]:
     }
 
 
+def _sample(tools: Sequence[BaseTool]) -> dict[str, str]:
+    """A rule that loads: bounds of an amount, else that an argument is given."""
+    sample = {"tool": tools[0].name, "needs": '"equal(context.role, clerk)"'}
+    for tool in tools:
+        names = _rule_names(tool)
+        for argument, schema in arguments_of(tool).items():
+            name = names[argument]
+            if name == argument and _type(schema) == "number":  # an amount, not the id of a thing
+                bounds = f'"at_least({name}, 0.01)", "at_most({name}, 100)"'
+                return {"tool": tool.name, "needs": bounds}
+            sample = {"tool": tool.name, "needs": f'"given({name})"'}
+    return sample
+
+
+def _rule_names(tool: BaseTool) -> dict[str, str]:
+    """Each argument's name in the rules: that of the thing, if only one argument is its id."""
+    stems = {argument: argument.removesuffix("_id") for argument in arguments_of(tool)}
+    taken = [*stems.values()]
+    return {
+        argument: stem if taken.count(stem) == 1 else argument for argument, stem in stems.items()
+    }
+
+
 def _action(tool: BaseTool) -> Iterator[str]:
     yield f"  - id: T-{tool.name.upper().replace('_', '-')}\n    name: {tool.name}\n"
     arguments = arguments_of(tool)
-    stems = [argument.removesuffix("_id") for argument in arguments]
-    things = []
+    names = _rule_names(tool)
+    things = [name for argument, name in names.items() if name != argument]
     yield "    arguments:\n" if arguments else "    arguments: []\n"
     for argument, schema in arguments.items():
-        stem = argument.removesuffix("_id")
-        rule_name = stem if stem != argument and stems.count(stem) == 1 else argument
-        things += [rule_name] if rule_name != argument else []
         kind = _type(schema)
-        parts = [f"as: {_word(rule_name)}"] + ([f"type: {kind}"] if kind else [])
+        parts = [f"as: {_word(names[argument])}"] + ([f"type: {kind}"] if kind else [])
         yield f"      {_word(argument)}: {{{', '.join(parts)}}}\n"
     yield ANSWERS.format(thing=(things or ["THING"])[0])
 

@@ -124,7 +124,7 @@ def _without_markup(text: str) -> str:
 
 def _headings(policy: str) -> Iterator[str]:
     lines = policy.splitlines()
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+    for line, below in zip(lines, [*lines, ""][1:], strict=True):
         if heading := _HEADING.fullmatch(line):
             yield heading[1]
         elif line.strip() and _UNDERLINE.fullmatch(below):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from langchain.agents import create_agent
 
 from rpms.commands.desk_from_tools import skeleton
 from rpms.guard import RulesGuard
+from rpms.rules.schema import EnvironmentTier
 from tests.examples.conftest import Shell
 from tests.guard.desk.playing import ASKED, answers, refused, script
 
@@ -42,6 +45,11 @@ Pay back at most what it cost.
 """
 
 
+def uncommented(rules: str) -> str:
+    """The file with its sample rule in force."""
+    return rules.replace("policy: []", "policy:").replace("#  - {", "  - {")
+
+
 def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "policy.md").write_text(POLICY)
@@ -50,7 +58,10 @@ def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
     checked = shell("rpms rules check --env shopdesk --policy policy.md", tmp_path)
     assert checked.code == 0 and "not checkable (not yet decided): Be kind." in checked.out
     file = tmp_path / "shopdesk" / "rules" / "environment.yaml"
-    rules = yaml.safe_load(file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    file.write_text(uncommented(text))
+    assert shell("rpms rules check --env shopdesk", tmp_path).code == 0
+    rules = yaml.safe_load(text)
     assert [each["name"] for each in rules["actions"]] == ["get_sale", "pay_back"]
     assert rules["actions"][1]["arguments"] == {
         "sale_id": {"as": "sale", "type": "text"}, "euros": {"as": "euros", "type": "number"},
@@ -73,6 +84,41 @@ def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
     replies: Any = [[("get_sale", {"sale_id": "S1"})], *paid]
     agent: Any = create_agent(script(replies), tools, middleware=middleware)
     assert refused(answers(agent.invoke(ASKED))) == [False, True, False] and PAID == [60.0]
+
+
+def by_name(order_id: str) -> str:
+    """Look an order up."""
+    return order_id
+
+
+def by_number(order_id: int) -> str:
+    """Look an order up."""
+    return str(order_id)
+
+
+def pay(order_id: int, usd: float) -> str:
+    """Pay."""
+    return f"{order_id}: {usd}"
+
+
+def close() -> str:
+    """Close the shop."""
+    return "closed"
+
+
+@pytest.mark.parametrize(
+    ("tool", "need"),
+    [(by_name, "given(order)"), (by_number, "given(order)"), (pay, "at_most(usd, 100)"),
+     (close, "equal(context.role, clerk)")],
+)  # fmt: skip
+def test_the_sample_rule_loads_and_names_an_argument_as_the_rules_do(
+    tool: Callable[..., str], need: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "own_tools", SimpleNamespace(tools=[tool]))
+    written = skeleton("x", "own_tools:tools")["rules/environment.yaml"]
+    rules = yaml.safe_load(uncommented(written))
+    (rule,) = EnvironmentTier.model_validate(rules).policy
+    assert need in rule.needs and rule.action == [tool.__name__]
 
 
 def test_what_is_no_list_of_tools_is_an_error() -> None:
