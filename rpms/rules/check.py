@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+import rpms.rules.conditions  # noqa: F401  declares the conditions of Tier 2
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
 from rpms.rules.forms import FORMS
