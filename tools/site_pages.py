@@ -35,7 +35,7 @@ def reference_page() -> str:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Print links to source files as plain names: the site has no source files."""
-    return re.sub(r"\[([^\]]+)\]\((?:\.\./|rpms/)[^)]+\)", r"\1", markdown)
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./|rpms/|examples/)[^)]+\)", r"\1", markdown)
 
 
 def on_files(files: Any, config: Any) -> Any:
