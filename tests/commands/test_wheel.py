@@ -39,7 +39,13 @@ print(json.dumps([rpms.__file__, sys.modules["rpms.graph"].__file__, result["ste
 from importlib.util import find_spec
 import models
 assert models.OURS and find_spec("nodes") is None, "RPMS is in the way of other names"
-stages = {"scf": lambda state: {"recalls": state["recalls"]}}
+from rpms import build_graph
+
+def scf(state):
+    return {"recalls": state["recalls"]}
+
+def mine():
+    return build_graph({"scf": scf})
 """,
     ".gitignore": ".venv\nruns\n",
 }
@@ -51,7 +57,7 @@ EXTRAS = {
 }
 EVAL = (
     *("eval", "--split", "generated_unseen", "--max-steps", "4"),
-    *("--arm", "mine:rules=true,memory=true,nodes=own:stages"),
+    *("--arm", "mine=own:mine"),
 )
 
 
