@@ -60,6 +60,7 @@ HOUSES = st.builds(
     progress=st.integers(0, 6),
     records=st.just({}),
     calls=st.just([]),
+    owned=st.just({}),
 )
 LISTING = st.lists(NAME, max_size=4).map(
     lambda names: "nothing" if not names else ", and ".join(f"a {name}" for name in names)

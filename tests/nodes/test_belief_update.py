@@ -42,7 +42,7 @@ LOCKED = '{"lock": "api", "api": "changed"}'
     ("observation", "failed", "holding", "calls"),
     [
         (LOCKED, False, ["api"], 1),
-        ('{"error": "refused"}', True, [], 0),
+        ('{"error": "refused"}', True, [], 1),  # an attempt
         # The tool raised an exception: what it says is no answer of the world.
         ("out of memory", True, [], 0),
     ],
