@@ -7,10 +7,9 @@ from rpms.envs.base import (
     Outcome,
     Planted,
     Task,
-    ToolGame,
     ToolWorld,
 )
-from rpms.envs.registry import environment_names, get_environment
+from rpms.envs.registry import environment_names, get_environment, world_with_tasks
 
 __all__ = [
     "Demo",
@@ -19,8 +18,8 @@ __all__ = [
     "Outcome",
     "Planted",
     "Task",
-    "ToolGame",
     "ToolWorld",
     "environment_names",
     "get_environment",
+    "world_with_tasks",
 ]

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -79,21 +79,53 @@ class Outcome(NamedTuple):
     state: dict[str, Any] | None = None
 
 
-class LiveGame(Protocol):
-    """One running simulator."""
+class LiveGame(ABC):
+    """One running simulator; everything but ``reset`` and ``step`` is optional."""
 
+    @abstractmethod
     def reset(self, task: Task) -> str:
         """Start the task and return the first observation."""
 
+    @abstractmethod
     def step(self, action: str) -> Outcome:
         """Execute one action, in the agent's wording."""
 
+    def close(self) -> None:  # noqa: B027
+        """Free the simulator."""
+
+    def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
+        """Restore the point at which an ``Outcome`` had ``state``, just after ``observation``.
+
+        Games whose outcomes have no state are restored by a replay.
+
+        Raises:
+            EnvironmentFault: the state belongs to another game or another point of it.
+        """
+        raise NotImplementedError
+
+    def commands(self) -> list[str]:
+        """Every action that would not be rejected now, in the agent's wording."""
+        return []
+
+    def tools(self) -> list[Any]:
+        """The tools through which an agent of LangChain can act in it."""
+        return []
+
+    def won(self) -> bool:
+        """Return whether the task is solved, for agents that act through ``tools``."""
+        return False
+
+    # Metrics only: nothing that the agent reads may come from here.
+
     def facts(self) -> Any:
-        """The simulator's true state, for tests and metrics; never shown to the agent."""
+        """The simulator's true state."""
         return None
 
-    def close(self) -> None:
-        """Free the simulator."""
+    def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None] | None:
+        """The preconditions of actions by the simulator's rules, each with whether it holds.
+
+        None if its rules cannot be read; None for an action that they do not have.
+        """
         return None
 
 
@@ -132,37 +164,6 @@ class Demo(NamedTuple):
     planted: tuple[Planted, ...] = ()
 
 
-@runtime_checkable
-class Restorable(LiveGame, Protocol):
-    """A simulator whose state is plain data: it can be restored from an ``Outcome``."""
-
-    def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
-        """Restore the point at which ``state`` was taken, just after ``observation``.
-
-        Raises:
-            EnvironmentFault: the state belongs to another game or another point of it.
-        """
-
-
-@runtime_checkable
-class Listing(LiveGame, Protocol):
-    """A simulator that can list the actions it would accept; shown only if a run asks for it."""
-
-    def commands(self) -> list[str]:
-        """Every action that would not be rejected now, in the agent's wording."""
-
-
-@runtime_checkable
-class ToolGame(LiveGame, Protocol):
-    """A simulator that an agent can act in through tools."""
-
-    def tools(self) -> list[Any]:
-        """Its tools, for LangChain."""
-
-    def won(self) -> bool:
-        """Return whether the task is solved."""
-
-
 class Environment(ABC):
     """A world the agent can act in.
 
@@ -172,7 +173,7 @@ class Environment(ABC):
         max_steps: the step budget of an episode.
         max_tokens: the token limit of a reply.
         max_live: the number of simulators that one process can hold, all on one thread and each
-            restored by replay when it is needed again; None if games are Restorable and
+            restored by replay when it is needed again; None if games have ``restore`` and are
             independent objects, which need no thread, limit or replay.
         blocks: the order of the knowledge blocks in the prompt; the paper's equation by default.
         graded: scores between failure and success are meaningful.
@@ -182,7 +183,6 @@ class Environment(ABC):
         nowhere: the text for the agent's location while it is at no place.
         embodied: the agent has a location and a hand.
         ends_lost: an episode can end lost before its steps are used up.
-        lists_actions: its games can list the actions they would accept (``Listing``).
         states_decide: recorded states may decide whether an action works; if not, rule learning
             ignores them.
         results: what each command leaves in the belief when it succeeds, by its template, as f_upd
@@ -200,7 +200,6 @@ class Environment(ABC):
     nowhere: str = "unknown"
     embodied: bool = True
     ends_lost: bool = True
-    lists_actions: bool = False
     states_decide: bool = True
     max_live: int | None = 64
     results: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -506,15 +505,6 @@ class Environment(ABC):
         """The belief that the true state implies, for auditing rules; None if it is unavailable.
 
         A belief has each thing in one place; if it is in several, one of ``places`` is used.
-        """
-        return None
-
-    def demands(
-        self, game: LiveGame, actions: Sequence[str]
-    ) -> list[dict[str, bool] | None] | None:
-        """The preconditions of actions by the simulator's rules, each with whether it holds.
-
-        None if its rules cannot be read; None for an action that they do not have.
         """
         return None
 

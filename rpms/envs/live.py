@@ -17,13 +17,13 @@ import asyncio
 import atexit
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from rpms.envs.base import Listing, LiveGame, Outcome, Restorable, Task
+from rpms.envs.base import LiveGame, Outcome, Task
 from rpms.envs.registry import get_environment
 from rpms.vocabulary.errors import EnvironmentFault
 from rpms.vocabulary.turn import Turn
@@ -56,33 +56,32 @@ def _is_plain_data(env: str | None) -> bool:
     return env is not None and get_environment(env).max_live is None
 
 
-def _sync_and_async(work: Callable[P, T]) -> tuple[Callable[P, T], Callable[P, Awaitable[T]]]:
-    """Make the synchronous and the asynchronous version of an operation on an episode.
+def _runs_in_place(episode_id: Any, task: Any, *_: Any) -> bool:
+    live = _open.get(episode_id)  # a simulator in use is not open
+    return _is_plain_data(task["env"] if isinstance(task, dict) else live.env if live else None)
 
-    For games of plain data both run in place. For simulators both run on the simulator thread, so
-    that the event loop can continue other episodes.
-    """
 
-    def runs_in_place(*args: P.args, **kwargs: P.kwargs) -> bool:
-        task, live = args[1], _open.get(str(args[0]))  # a simulator in use is not open
-        return _is_plain_data(task["env"] if isinstance(task, dict) else live.env if live else None)
+def _operation(work: Callable[P, T]) -> Callable[P, T]:
+    """Run an operation on an episode in place, or on the thread of the simulators."""
 
     @wraps(work)
-    def on_caller_thread(*args: P.args, **kwargs: P.kwargs) -> T:
-        if runs_in_place(*args, **kwargs):
+    def on_its_thread(*args: P.args, **kwargs: P.kwargs) -> T:
+        if _runs_in_place(*args):
             return work(*args, **kwargs)
         return _thread.submit(work, *args, **kwargs).result()
 
-    @wraps(work)
-    async def on_event_loop(*args: P.args, **kwargs: P.kwargs) -> T:
-        if runs_in_place(*args, **kwargs):
-            return work(*args, **kwargs)
-        return await asyncio.wrap_future(_thread.submit(work, *args, **kwargs))
-
-    return on_caller_thread, on_event_loop
+    return on_its_thread
 
 
-def _start(episode_id: str, task: Task) -> str:
+async def awaited(operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run an operation from an event loop, which continues with other episodes meanwhile."""
+    if _runs_in_place(*args):
+        return operation(*args, **kwargs)
+    return await asyncio.to_thread(operation, *args, **kwargs)
+
+
+@_operation
+def start(episode_id: str, task: Task) -> str:
     """Start an episode and return its first observation."""
     _release(_take(episode_id))
     game = _free_game(task["env"])
@@ -92,7 +91,8 @@ def _start(episode_id: str, task: Task) -> str:
     return observation
 
 
-def _play(
+@_operation
+def play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, state: SimulatorState = None
 ) -> Outcome:
     """Execute one action; restore the episode first if needed."""
@@ -104,21 +104,14 @@ def _play(
     return outcome
 
 
-def _commands(
-    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState = None
-) -> list[str]:
-    """List the actions that the game would accept; restore the episode first if needed."""
-    live = _current_game(episode_id, task, history, state)
-    _put(episode_id, live)
-    return live.game.commands() if isinstance(live.game, Listing) else []
-
-
-def _finish(episode_id: str, task: Task) -> None:
+@_operation
+def finish(episode_id: str, task: Task) -> None:
     """End an episode and keep its simulator for the next one of the same environment."""
     _release(_take(episode_id))
 
 
-def _inspect(episode_id: str, read: Callable[[LiveGame], T]) -> T | None:
+@_operation
+def inspect(episode_id: str, read: Callable[[LiveGame], T]) -> T | None:
     """Read the true state of a live episode, for metrics; None if this process does not have it."""
     live = _take(episode_id)
     if live is None:
@@ -127,13 +120,6 @@ def _inspect(episode_id: str, read: Callable[[LiveGame], T]) -> T | None:
         return read(live.game)
     finally:
         _put(episode_id, live)
-
-
-start, astart = _sync_and_async(_start)
-play, aplay = _sync_and_async(_play)
-commands, acommands = _sync_and_async(_commands)
-finish, afinish = _sync_and_async(_finish)
-inspect, ainspect = _sync_and_async(_inspect)
 
 
 def _current_game(
@@ -204,7 +190,7 @@ def _restore(episode_id: str, task: Task, history: Sequence[Turn], state: Simula
     live = _Live(task["env"], _free_game(task["env"]), _actions(history))
     turns = [turn for turn in history if turn["action"]]
     with _closed_on_failure(live.game):
-        if state and turns and isinstance(live.game, Restorable):
+        if state and turns:
             live.game.restore(task, state, turns[-1]["observation"])
             return live
         live.game.reset(task)

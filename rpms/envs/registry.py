@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
 from rpms.envs import scienceworld, tau2
-from rpms.envs.base import Environment
+from rpms.envs.base import Environment, ToolWorld
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
 from rpms.vocabulary.imports import allow_current_folder, is_path, paths_allowed
@@ -79,6 +79,17 @@ def get_environment(name: str, playable: bool = True) -> Environment:
     return world
 
 
+def world_with_tasks(name: str) -> Environment:
+    """Load a world for episodes; a world of tools has none unless it lists tasks."""
+    world = get_environment(name)
+    if isinstance(world, ToolWorld) and not world.tasks(world.splits()[0], 1):
+        raise RpmsError(
+            f"'{name}' has no tasks to play: other agents act in it, behind rpms.guard; the "
+            f"environments with tasks are {', '.join(environment_names())}"
+        )
+    return world
+
+
 def _find(name: str, playable: bool) -> EntryPoint:
     if playable and (advice := missing_worlds().get(name)):
         raise RpmsError(advice)
@@ -94,5 +105,6 @@ def _find(name: str, playable: bool) -> EntryPoint:
         return EntryPoint(name, f"{name}.world:WORLD", GROUP)
     custom = " (a world of your own: the name of a folder in the current one, or MODULE:ATTRIBUTE)"
     advice = custom if paths_allowed() else ""
-    offered = offer(name, [*environment_names(), *desk_names()])
+    desks = [f"{desk} (guard only)" for desk in desk_names()]
+    offered = offer(name, [*environment_names(), *desks])
     raise RpmsError(f"unknown environment '{name}'; {offered}{advice}")

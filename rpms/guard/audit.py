@@ -9,15 +9,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AnyMessage,
+    ToolCall,
+    ToolMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
+from langchain_core.messages.tool import tool_call
 
-from rpms.guard.conversation import DECISION, ConversationState, ConversationTracker, decision_of
-from rpms.guard.decision import GUARD_FAILED, Judgement, assume
+from rpms.guard.conversation import (
+    DECISION,
+    ConversationState,
+    ConversationTracker,
+    MessageTurn,
+    decision_of,
+    turns_of,
+)
+from rpms.guard.decision import GUARD_FAILED, Judgement
 from rpms.guard.tools import Unknown, is_allowed
+from rpms.rules.calls import assume
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
 
@@ -27,7 +42,6 @@ UNREADABLE = "unreadable arguments"
 LOOP = "loop"
 """Instead of a rule's id: ``LoopGuard`` stopped the call."""
 NOT_TOLD = "the log does not tell whether a person allowed it"
-ROLES = {"system": "system", "human": "user", "ai": "assistant", "tool": "tool"}
 Defaults = Mapping[str, Mapping[str, Any]]
 
 
@@ -69,14 +83,16 @@ def audit_conversation(
     """
     tracker = tracker._replace(trust=True)
     conversation, unread, number = tracker.begin(), 0, 0
-    for index, reply in enumerate(messages):
-        if not isinstance(reply, AIMessage) or not reply.tool_calls:
+    for turn in turns_of(messages):
+        if not turn.calls:
             continue
-        answers = _answers(messages, index)
-        conversation, unread = tracker.read(conversation, messages[unread:index]), index
+        unreadable = turn.message.response_metadata.get(UNREADABLE, ())
+        _note_refusals(turn, unreadable)
+        conversation = tracker.read(conversation, messages[unread : turn.place])
+        unread = turn.place
         running: list[Call] = []
-        for position, answer in enumerate(answers):
-            requested = reply.tool_calls[position]
+        for position, requested in enumerate(turn.calls):
+            answer = turn.answers.get(position)
             decision = decision_of(answer) if answer else {}
             call = Call(requested["name"], requested["args"])
             if decision.get("call"):  # a person may have changed it
@@ -85,7 +101,7 @@ def audit_conversation(
                 answer.status == "error" or tracker.world.failed(answer.text)
             )
             full_call = Call(call.tool, {**defaults.get(call.tool, {}), **call.arguments})
-            if position in reply.response_metadata.get(UNREADABLE, ()):
+            if position in unreadable:
                 reason = "they are no JSON object"
                 yield AuditedCall(number, call, "against", UNREADABLE, reason, rejected=rejected)
             elif decision.get("ran") is False:
@@ -99,28 +115,16 @@ def audit_conversation(
             number += 1
 
 
-def _answers(messages: Sequence[AnyMessage], index: int) -> list[ToolMessage | None]:
-    """The answer to each call of a reply; how the call ended is noted in its metadata."""
-    reply = messages[index]
-    assert isinstance(reply, AIMessage)
-    answers: list[ToolMessage | None] = [None] * len(reply.tool_calls)
-    positions: dict[str, list[int]] = {}  # a model may give two calls the same id
-    for position, call in enumerate(reply.tool_calls):
-        positions.setdefault(call["id"] or "", []).append(position)
-    for message in messages[index + 1 :]:
-        if isinstance(message, AIMessage):
-            break
-        if isinstance(message, ToolMessage) and positions.get(message.tool_call_id):
-            position = positions[message.tool_call_id].pop(0)
-            answers[position] = message
-            tool = re.escape(reply.tool_calls[position]["name"])
-            refusal = rf"{tool}\(.*?\) was not carried out(?: \[([^\]]+)\])?: (.*)"
-            if stopped := re.fullmatch(refusal, message.text, re.DOTALL):
-                refusal_note = {"rule": stopped[1] or LOOP, "reason": stopped[2], "ran": False}
-                message.response_metadata[DECISION] = {**refusal_note, **decision_of(message)}
-            elif position in reply.response_metadata.get(UNREADABLE, ()):
-                message.response_metadata[DECISION] = {"ran": False}
-    return answers
+def _note_refusals(turn: MessageTurn, unreadable: Collection[int]) -> None:
+    """Note in the answers to a reply which of its calls were not carried out."""
+    for position, answer in turn.answers.items():
+        tool = re.escape(turn.calls[position]["name"])
+        refusal = rf"{tool}\(.*?\) was not carried out(?: \[([^\]]+)\])?: (.*)"
+        if stopped := re.fullmatch(refusal, answer.text, re.DOTALL):
+            refusal_note = {"rule": stopped[1] or LOOP, "reason": stopped[2], "ran": False}
+            answer.response_metadata[DECISION] = {**refusal_note, **decision_of(answer)}
+        elif position in unreadable:
+            answer.response_metadata[DECISION] = {"ran": False}
 
 
 def _judge(
@@ -179,22 +183,21 @@ def _read(message: object, index: int, where: str) -> AnyMessage:
     where = f"{where}: message {index}"
     if not isinstance(message, Mapping):
         raise RpmsError(f"{where}: no JSON object")
-    role, text, message_id = message.get("role"), _text(message.get("content")), str(index)
-    if role in ("system", "developer"):
-        return SystemMessage(text, id=message_id)
-    if role == "user":
-        return HumanMessage(text, id=message_id)
+    role = "tool" if message.get("role") == "function" else message.get("role")
+    if role not in ("system", "developer", "user", "assistant", "tool"):
+        roles = "system, developer, user, assistant, tool"
+        raise RpmsError(f"{where}: unknown role {json.dumps(role)}; choose from {roles}")
+    entry: dict[str, Any] = {"role": role, "content": _text(message.get("content"))}
+    metadata: dict[str, Any] = {}
     if role == "assistant":
-        return _read_reply(message, text, message_id, where)
-    if role in ("tool", "function"):
-        status: Any = "error" if message.get("status") == "error" else "success"
+        entry["tool_calls"], unreadable = _calls(message, where)
+        metadata = {UNREADABLE: unreadable} if unreadable else {}
+    elif role == "tool":
+        entry["tool_call_id"] = str(message.get("tool_call_id") or "")
+        entry["status"] = "error" if message.get("status") == "error" else "success"
         metadata = {DECISION: _decision(message["rpms"], where)} if message.get("rpms") else {}
-        call_id = str(message.get("tool_call_id") or "")
-        return ToolMessage(
-            text, id=message_id, tool_call_id=call_id, status=status, response_metadata=metadata
-        )
-    roles = "system, developer, user, assistant, tool"
-    raise RpmsError(f"{where}: unknown role {json.dumps(role)}; choose from {roles}")
+    [read] = convert_to_messages([{**entry, "id": str(index), "response_metadata": metadata}])
+    return cast(AnyMessage, read)
 
 
 def _decision(written: object, where: str) -> dict[str, Any]:
@@ -203,7 +206,7 @@ def _decision(written: object, where: str) -> dict[str, Any]:
     call = decision.get("call")
     complete = call is None or (isinstance(call, Mapping) and {*call} == {*Call._fields})
     if not complete or not {"ran", "rule", "reason"} <= {*decision}:
-        raise RpmsError(f"{where}: 'rpms' is not what rpms.middleware.Recorder writes")
+        raise RpmsError(f"{where}: 'rpms' is not what rpms.Recorder writes")
     return decision
 
 
@@ -215,12 +218,12 @@ def _text(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _read_reply(message: Mapping[str, Any], text: str, message_id: str, where: str) -> AIMessage:
+def _calls(message: Mapping[str, Any], where: str) -> tuple[list[ToolCall], list[int]]:
+    """The calls of a reply, and the places of those whose arguments cannot be read."""
     listed = message.get("tool_calls") or []
     if message.get("function_call"):  # OpenAI's older form, for one call
         listed = [{"function": message["function_call"]}]
-    calls: list[Any] = []
-    unreadable: list[int] = []
+    calls, unreadable = list[ToolCall](), list[int]()
     for index, call in enumerate(listed if isinstance(listed, list) else [listed]):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
@@ -229,10 +232,9 @@ def _read_reply(message: Mapping[str, Any], text: str, message_id: str, where: s
         if arguments is None:
             unreadable.append(index)
         calls.append(
-            {"name": function["name"], "args": arguments or {}, "id": str(call.get("id") or "")}
+            tool_call(name=function["name"], args=arguments or {}, id=str(call.get("id") or ""))
         )
-    metadata = {UNREADABLE: unreadable} if unreadable else {}
-    return AIMessage(text, id=message_id, tool_calls=calls, response_metadata=metadata)
+    return calls, unreadable
 
 
 def _arguments(written: object) -> dict[str, Any] | None:
@@ -248,27 +250,13 @@ def _arguments(written: object) -> dict[str, Any] | None:
 
 def write_messages(messages: Sequence[Any]) -> list[dict[str, Any]]:
     """A conversation in OpenAI's form, with the guard's decision about each call."""
-    written: list[dict[str, Any]] = []
+    written = list[dict[str, Any]]()
     for message in messages:
-        entry = {"role": ROLES.get(message.type, message.type), "content": message.text}
-        if isinstance(message, AIMessage) and message.tool_calls:
-            functions = [
-                {"name": call["name"], "arguments": _as_json(call["args"])}
-                for call in message.tool_calls
-            ]
-            entry["tool_calls"] = [
-                {"id": call["id"], "type": "function", "function": function}
-                for call, function in zip(message.tool_calls, functions, strict=True)
-            ]
+        entry = {**cast(Any, convert_to_openai_messages(message)), "content": message.text}
         if isinstance(message, ToolMessage):
-            entry["tool_call_id"] = message.tool_call_id
             if message.status == "error":
                 entry["status"] = message.status
             if decision := message.response_metadata.get(DECISION):
-                entry["rpms"] = _as_json(decision)
+                entry["rpms"] = json.dumps(decision, ensure_ascii=False, default=str)
         written.append(entry)
     return written
-
-
-def _as_json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, default=str)

@@ -15,9 +15,10 @@ from uuid import uuid4
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from typing_extensions import TypedDict
 
-from rpms.guard.answers import GuardedWorld, after_answer
-from rpms.guard.decision import GUARD_FAILED, Judgement, assume, judge, note_call
+from rpms.guard.decision import GUARD_FAILED, Judgement, judge
 from rpms.rules import Manual
+from rpms.rules.answers import GuardedWorld, after_answer
+from rpms.rules.calls import assume, note_call
 from rpms.rules.check import sound_manual
 from rpms.rules.comparisons import SAID
 from rpms.rules.loader import overlay, read_manual
@@ -74,6 +75,51 @@ class ConversationState(TypedDict):
     context: NotRequired[Mapping[str, Any]]
 
 
+class MessageTurn(NamedTuple):
+    """A message of the user, or a reply of the model with the answers to its calls.
+
+    Attributes:
+        name: the message's id; without one, its place and type.
+        place: of the message in the conversation, from 0.
+        message: the user's or the model's.
+        answers: the answers that there are, in the order in which they came, each by the place of
+            its call in the reply.
+    """
+
+    name: str
+    place: int
+    message: AnyMessage
+    answers: dict[int, ToolMessage]
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return self.message.tool_calls if isinstance(self.message, AIMessage) else []
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        return [call for place, call in enumerate(self.calls) if place not in self.answers]
+
+
+def turns_of(messages: Sequence[AnyMessage]) -> list[MessageTurn]:
+    """The turns of a conversation: each answer belongs to a call of the last reply before it.
+
+    A model may give two calls the same id: then the first answer is that of the first call.
+    """
+    turns = list[MessageTurn]()
+    reply: MessageTurn | None = None
+    for place, message in enumerate(messages):
+        if isinstance(message, HumanMessage | AIMessage):
+            name = message.id or f"{place}:{message.type}"
+            turns.append(MessageTurn(name, place, message, {}))
+            reply = turns[-1] if isinstance(message, AIMessage) else reply
+        elif isinstance(message, ToolMessage) and reply is not None:
+            for number, call in enumerate(reply.calls):
+                if call["id"] == message.tool_call_id and number not in reply.answers:
+                    reply.answers[number] = message
+                    break
+    return turns
+
+
 class ConversationTracker(NamedTuple):
     """Reads conversations and judges their calls, by a world and its manual.
 
@@ -113,36 +159,50 @@ class ConversationTracker(NamedTuple):
         """
         done = {*state["read"]}
         recorded = {(each["reply"], each["call_id"]) for each in ran}
-        reply, changes = state["reply"], list[tuple[Call, ToolMessage]]()
-        for place, message in enumerate(messages):
-            name = message.id or f"{place}:{message.type}"
-            if isinstance(message, AIMessage):
-                reply = message.id or str(place)
-                if name not in done:
-                    state, changes = self._take_changes(state, changes), []
-                    state = state if self.trust else self.settle(state, watched)
-                    calls = [c for c in message.tool_calls if (reply, c["id"]) not in recorded]
-                    state = {**state, "reply": reply, "open": calls}
-            elif isinstance(message, HumanMessage):
-                state = self._hear(state, message.text) if name not in done else state
-            elif isinstance(message, ToolMessage) and reply == state["reply"]:
-                call = next((c for c in state["open"] if c["id"] == message.tool_call_id), None)
-                if call is None or (reply, call["id"]) in recorded:
-                    continue
-                rest = [each for each in state["open"] if each is not call]
-                state = {**state, "open": rest}
-                if not self.trust:
-                    ran_call = carried_out(as_call(call), message)
-                    if ran_call is not None and reply not in watched:
-                        state = self.suspect(state, [ran_call])
-                elif self.changes(call["name"]):
-                    changes.append((as_call(call), message))
+        turns = turns_of(messages)
+        if state["open"] and all(turn.name != state["reply"] for turn in turns):
+            # What keeps a context short may remove a reply and leave its answers.
+            taken = [answer for turn in turns for answer in turn.answers.values()]
+            left = [m for m in messages if isinstance(m, ToolMessage) and m not in taken]
+            removed = AIMessage("", tool_calls=state["open"])
+            rest = MessageTurn(state["reply"], 0, removed, dict(enumerate(left)))
+            state = self._take_answers(state, rest, recorded, watched)
+        for turn in turns:
+            if turn.name not in done:
+                if isinstance(turn.message, HumanMessage):
+                    state = self._hear(state, turn.message.text)
                 else:
-                    state = self.take(state, as_call(call), message)
-            if not isinstance(message, ToolMessage) and name not in done:
-                state = {**state, "read": [*state["read"], name]}
-        state = self._take_changes(state, changes)
+                    state = state if self.trust else self.settle(state, watched)
+                    calls = [c for c in turn.calls if (turn.name, c["id"]) not in recorded]
+                    state = {**state, "reply": turn.name, "open": calls}
+                state = {**state, "read": [*state["read"], turn.name]}
+            if turn.name == state["reply"]:
+                state = self._take_answers(state, turn, recorded, watched)
         return self._take_runs(state, ran)
+
+    def _take_answers(
+        self,
+        state: ConversationState,
+        turn: MessageTurn,
+        recorded: Collection[tuple[str, str | None]],
+        watched: Collection[str],
+    ) -> ConversationState:
+        """Read the answers to calls that are open; those that change something come last."""
+        changes = list[tuple[Call, ToolMessage]]()
+        for answer in turn.answers.values():
+            call = next((c for c in state["open"] if c["id"] == answer.tool_call_id), None)
+            if call is None or (turn.name, call["id"]) in recorded:
+                continue
+            state = {**state, "open": [each for each in state["open"] if each is not call]}
+            if not self.trust:
+                ran_call = carried_out(as_call(call), answer)
+                if ran_call is not None and turn.name not in watched:
+                    state = self.suspect(state, [ran_call])
+            elif self.changes(call["name"]):
+                changes.append((as_call(call), answer))
+            else:
+                state = self.take(state, as_call(call), answer)
+        return self._take_changes(state, changes)
 
     def _take_runs(self, state: ConversationState, ran: Sequence[Ran]) -> ConversationState:
         """Read how calls ended.
@@ -339,14 +399,10 @@ def as_call(call: Mapping[str, Any]) -> Call:
 
 
 def pending(messages: Sequence[AnyMessage]) -> tuple[str, list[ToolCall]]:
-    """The last reply's id and those of its calls that have no answer yet."""
-    for place in range(len(messages) - 1, -1, -1):
-        reply = messages[place]
-        if isinstance(reply, AIMessage):
-            answered = {m.tool_call_id for m in messages[place:] if isinstance(m, ToolMessage)}
-            open_calls = [call for call in reply.tool_calls if call["id"] not in answered]
-            return reply.id or str(place), open_calls
-    return "", []
+    """The last reply's name and those of its calls that have no answer yet."""
+    replies = (turn for turn in reversed(turns_of(messages)) if isinstance(turn.message, AIMessage))
+    last = next(replies, None)
+    return (last.name, last.open_calls) if last else ("", [])
 
 
 def before(calls: Sequence[ToolCall], call_id: str | None) -> Iterator[ToolCall]:

@@ -10,14 +10,13 @@ strictest decides: ``refuse`` before ``ask`` before ``warn``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
+from rpms.rules.calls import readings
 from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
@@ -26,11 +25,11 @@ from rpms.rules.predicates import (
     may_hold,
     parse_predicate,
 )
-from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
+from rpms.rules.scalars import UNKNOWN
 from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
-from rpms.rules.semantics import apply_effects, check_needs, forbidden_patterns
-from rpms.rules.terms import ANSWER, CONTEXT, all_terms, parse_term
-from rpms.vocabulary.belief import Belief, PastCall, copy_belief
+from rpms.rules.semantics import check_needs, forbidden_patterns
+from rpms.rules.terms import CONTEXT, all_terms, parse_term
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.spelling import offer
@@ -82,13 +81,21 @@ def stricter(one: Judgement, other: Judgement) -> Judgement:
 
 
 class Violation(NamedTuple):
-    """A rule that a call violates, and its unmet conditions."""
+    """A rule that says no to an action or a call.
+
+    Attributes:
+        rule: its id.
+        reason: why, as a clause about "it".
+        unmet: its unmet conditions.
+        state: the rule is ``broken``, or ``open`` if nothing known decides it.
+        on_violation: what the rule asks for.
+    """
 
     rule: str
-    on_violation: OnViolation
     reason: str
-    lacking: tuple[Predicate, ...] = ()
-    uninformed: bool = False
+    unmet: tuple[Predicate, ...] = ()
+    state: Literal["broken", "open"] = "broken"
+    on_violation: OnViolation = "refuse"
 
 
 def judge(
@@ -135,15 +142,15 @@ def judge(
     strictness: tuple[OnViolation, ...] = ("refuse", "ask", "warn")
     verdict = min((each.on_violation for _, each, _ in found.values()), key=strictness.index)
     broken = [entry for entry in found.values() if entry[1].on_violation == verdict]
-    broken.sort(key=lambda entry: entry[1].uninformed)  # what no look-up mends tells most
+    broken.sort(key=lambda entry: entry[1].state == "open")  # what no look-up repairs tells most
     if verdict != "refuse":  # a person decides about one rule after the other
         broken = broken[:1]
     repair = repair_call(
-        manual, rule, [(reading, each.lacking, state) for reading, each, state in broken], goal
+        manual, rule, [(reading, each.unmet, state) for reading, each, state in broken], goal
     )
     first = broken[0][1]
     return Judgement(
-        verdict, first.rule, first.reason, repair.words, first.uninformed,
+        verdict, first.rule, first.reason, repair.words, first.state == "open",
         tuple((each.rule, each.reason) for _, each, _ in broken[1:]), repair.fruitless,
     )  # fmt: skip
 
@@ -191,47 +198,6 @@ def _reads(rule: ActionRule, condition: Predicate, manual: Manual) -> bool:
     return bool(composed or names & {*rule.parameters, "not"})
 
 
-def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any]]:
-    """The values of a rule's parameters, in every reading of the call.
-
-    The first reading takes every text literally. A text that differs from a known name only by
-    case, blanks or the form of its letters may mean that name, and many tools accept it: the call
-    must be right in that reading as well, so that ``o1 `` for ``O1`` does not bypass a rule.
-    """
-    values = {
-        parameter: typed(call.arguments.get(name, ABSENT), rule.types.get(parameter, ""))
-        for name, parameter in rule.called.items()
-    }
-    texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
-    spellings = _spellings(*map(tuple, _known_names(belief))) if texts else {}
-    substitutes: list[tuple[str, str]] = []
-    for parameter, text in texts.items():
-        substitutes += [
-            (parameter, name) for name in spellings.get(plain(text), ()) if name != text
-        ]
-    return [values, *({**values, parameter: name} for parameter, name in substitutes)]
-
-
-def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
-    """The first reading of a call."""
-    return readings(rule, call, belief)[0]
-
-
-def _known_names(belief: Belief) -> tuple[Iterable[str], ...]:
-    return (
-        belief["last_seen"].values(), belief["last_seen"], belief["flags"], belief["records"],
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def _spellings(*names: tuple[str, ...]) -> dict[str, list[str]]:
-    """The known names by their normalised spelling."""
-    alike: dict[str, dict[str, None]] = {}
-    for name in chain(*names):
-        alike.setdefault(plain(name), {})[name] = None
-    return {key: list(found) for key, found in alike.items()}
-
-
 def violations(
     manual: Manual,
     rule: ActionRule,
@@ -256,7 +222,9 @@ def violations(
     if goal is not None:
         for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
             if hit and pattern.id not in manual.without:
-                yield Violation(pattern.id, pattern.on_violation, "a rule forbids it for this goal")
+                yield Violation(
+                    pattern.id, "a rule forbids it for this goal", on_violation=pattern.on_violation
+                )
 
 
 def _met(
@@ -279,39 +247,14 @@ def _unmet(
 ) -> Iterator[Violation]:
     diagnosis = check_needs(manual, rule, needs, bindings, belief)
     if diagnosis.violated:
-        lacking = tuple(map(parse_predicate, diagnosis.violated_predicates))
-        uninformed = not any(_needs_call(manual, each) for each in lacking) and all(
-            is_undecided(each, belief, manual.facts, bindings) for each in lacking
+        unmet = tuple(map(parse_predicate, diagnosis.violated_predicates))
+        is_open = not any(_needs_call(manual, each) for each in unmet) and all(
+            is_undecided(each, belief, manual.facts, bindings) for each in unmet
         )
-        yield Violation(rule, on_violation, diagnosis.reason, lacking, uninformed)
+        state: Literal["broken", "open"] = "open" if is_open else "broken"
+        yield Violation(rule, diagnosis.reason, unmet, state, on_violation)
 
 
 def _needs_call(manual: Manual, need: Predicate) -> bool:
     """Return whether the need is the effect of a call that was not made, as a verification."""
     return need.name == "seen" and need.positive and need.arguments[1] in manual.brought_about
-
-
-def assume(manual: Manual, calls: Sequence[Call], belief: Belief) -> Belief:
-    """The belief after these calls, by the rules' effects alone."""
-    later = copy_belief(belief)
-    for call in calls:
-        carry_out(manual, call, later)
-    return later
-
-
-def carry_out(manual: Manual, call: Call, belief: Belief, answer: Any = UNKNOWN) -> None:
-    """Apply the effects of a call to a belief, in place; ``answer`` is its answer if there is one.
-
-    Effects may read it: ``becomes(customer.id, answer)``.
-    """
-    if rule := manual.by_name.get(call.tool):
-        if manual.knows(rule) and (rule.changes or answer is not UNKNOWN):
-            bindings = {**bind(rule, call, belief), ANSWER: answer}
-            apply_effects(manual, rule.outcomes, bindings, belief)
-        note_call(call, belief)
-
-
-def note_call(call: Call, belief: Belief, failed: bool = False) -> None:
-    """Record a call in the belief, for rules that count calls."""
-    past = PastCall(tool=call.tool, arguments=dict(call.arguments))
-    belief["calls"] = [*belief["calls"], {**past, "failed": True} if failed else past]

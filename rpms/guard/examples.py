@@ -10,8 +10,8 @@ from typing import Any, cast
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from rpms.guard.conversation import ConversationState, ConversationTracker
-from rpms.guard.decision import bind
 from rpms.rules import Manual
+from rpms.rules.calls import bind
 from rpms.rules.check import Problem
 from rpms.rules.example_calls import Example
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
@@ -68,6 +68,17 @@ def unexercised(tracker: ConversationTracker) -> Iterator[Problem]:
                 yield "environment", rule.id, f"no example makes '{text}' {words}"
 
 
+def unsourced(manual: Manual) -> Iterator[Problem]:
+    """Tools whose answers may become evidence although nothing beside them says so."""
+    if records := manual.environment.records:
+        fields = ", ".join(each if isinstance(each, str) else "+".join(each) for each in records)
+        for rule in manual.actions:
+            if rule.records is None and not (rule.shows or rule.answers):
+                problem = f"any object with {fields} in its answer counts as evidence"
+                advice = "say 'records', 'records: []', 'shows' or 'answers: outside' beside it"
+                yield "environment", rule.id, f"{problem}; {advice}"
+
+
 def _conditions(rule: RuleWithExamples) -> tuple[list[Predicate], list[Predicate]]:
     """What a rule needs, and when it applies."""
     if isinstance(rule, ActionRule):
@@ -88,8 +99,9 @@ def field_problems(manual: Manual) -> Iterator[Problem]:
     effects += [parse_predicate(text) for example in examples for text in example.facts]
     terms = [parse_term(text) for each in effects for text in each.arguments[:1]]
     fields |= {field for term in terms for field in term.path}
-    identities = [[one] if isinstance(one, str) else one for one in environment.records]
-    for field in chain(*identities):
+    listed = [environment.records, *(rule.records or [] for rule in manual.actions)]
+    identities = [[one] if isinstance(one, str) else one for one in chain(*listed)]
+    for field in dict.fromkeys(chain(*identities)):
         if near := _suggestion(field, fields):
             yield "environment", "records", f"no example answer has the field '{field}'; {near}"
     for demand in environment.policy:

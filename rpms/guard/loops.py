@@ -11,6 +11,8 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, hook_conf
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
+from rpms.guard.conversation import before, turns_of
+
 REFUSAL = "loop_guard"  # marks our refusals in response_metadata, which providers never see
 log = logging.getLogger(__name__)
 EXITS = Literal["continue", "error", "end"]
@@ -75,11 +77,11 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """End the run after a refusal, with ``exit_behavior="end"``."""
-        latest = takewhile(lambda m: isinstance(m, ToolMessage), reversed(state["messages"]))
-        refused = [m for m in latest if REFUSAL in m.response_metadata]
+        answers = turns_of(state["messages"])[-1].answers.values()
+        refused = [answer for answer in answers if REFUSAL in answer.response_metadata]
         if self.exit_behavior != "end" or not refused:
             return None
-        return {"jump_to": "end", "messages": [AIMessage(f"Ended: {refused[0].text}")]}
+        return {"jump_to": "end", "messages": [AIMessage(f"Ended: {refused[-1].text}")]}
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[..., Any]) -> Any:
         """Run the tool, or refuse a looping call."""
@@ -110,22 +112,22 @@ class LoopGuard(AgentMiddleware[Any, Any, Any]):
 def count_repeats(messages: Sequence[Any], call_id: str | None) -> tuple[int, int]:
     """Count a call's equal answers since the last news, and its equals before it in the reply."""
     seen, recent = set[tuple[str, str]](), list[tuple[str, str]]()  # calls with their answers
-    pending: dict[str | None, str] = {}
-    for message in messages:
-        if isinstance(message, HumanMessage):
+    waiting = list[ToolCall]()
+    for turn in turns_of(messages):
+        if isinstance(turn.message, HumanMessage):
             seen, recent = set(), []
-        elif isinstance(message, AIMessage):
-            pending = {c["id"]: _write([c["name"], c["args"]]) for c in message.tool_calls}
-        elif isinstance(message, ToolMessage) and message.tool_call_id in pending:
-            event = pending.pop(message.tool_call_id), _read(message)
-            if REFUSAL not in message.response_metadata:
+            continue
+        waiting = turn.open_calls
+        for place, answer in turn.answers.items():
+            event = _write_call(turn.calls[place]), _read(answer)
+            if REFUSAL not in answer.response_metadata:
                 recent = [*recent, event] if event in seen else [event]
                 seen.add(event)
-    call = pending[call_id]
+    call = next(_write_call(each) for each in waiting if each["id"] == call_id)
     seen_calls = {call, *dict(seen)}  # any other call in this reply is new
     answers = [answer for key, answer in reversed(recent) if key == call]
     answered, requested = len([*takewhile(lambda answer: answer == answers[0], answers)]), 0
-    for key in (pending[other] for other in takewhile(lambda other: other != call_id, pending)):
+    for key in map(_write_call, before(waiting, call_id)):
         answered, requested = (answered, requested + (key == call)) if key in seen_calls else (0, 0)
     return answered, requested
 
@@ -136,6 +138,10 @@ def _explain(call: ToolCall, answered: int, requested: int) -> str:
     why = " and ".join(f"{what} {n} time{'s' * (n > 1)}" for what, n in counts.items() if n)
     line = f"{call['name']}({args:.200}) was not carried out: {why}."
     return f"{' '.join(line.split())} Use that answer or do something else."
+
+
+def _write_call(call: ToolCall) -> str:
+    return _write([call["name"], call["args"]])
 
 
 def _read(message: ToolMessage) -> str:

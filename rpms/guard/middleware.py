@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +40,6 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from rpms.guard.answers import GuardedWorld
 from rpms.guard.conversation import (
     DECISION,
     ConversationState,
@@ -62,6 +62,7 @@ from rpms.guard.guarded_tool import (
 from rpms.guard.people import ask
 from rpms.guard.tools import ArgumentIntake, Unknown, compare_tools, is_allowed, name_of
 from rpms.rules import Manual
+from rpms.rules.answers import GuardedWorld
 from rpms.rules.schema import EnforcedRule
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.errors import RpmsError
@@ -357,12 +358,12 @@ class Thread:
     def forget_answers(self, reply: str | None = None) -> None:
         """Keep of the calls of a reply, by default of all, that they ran."""
         for each in self.ended():
-            if reply in (None, each["reply"]):
+            if each["answer"] is not None and reply in (None, each["reply"]):
                 self.runs[each["id"]] = {**each, "answer": None}
                 self.by_call.pop((each["reply"], each["call_id"]), None)
 
 
-class Gate:
+class Gate(ABC):
     """The gate in front of tools: judges each call that is about to run."""
 
     def __init__(self, guard: RulesGuard) -> None:
@@ -406,8 +407,10 @@ class Gate:
         if [str(call["id"]) for call in calls].count(passage.call_id) > 1:
             return failure(passage.call, f"two calls of this reply have the id '{passage.call_id}'")
         conversation = self.conversation(thread, passage)
-        beside = [*thread.running(), *self.ended_beside(thread, passage)]
-        running = [Call(each["tool"], each["arguments"]) for each in beside]
+        running = [
+            Call(each["tool"], each["arguments"]) for each in thread.runs.values()
+            if each["status"] == "running" or self.is_beside(each, passage)
+        ]  # fmt: skip
         earlier = self.beside(thread, passage, reply, calls, conversation)
         tool, refused = passage.tool, thread.refused.__getitem__
         return self.guard.decide(conversation, passage.call, [*running, *earlier], tool, refused)
@@ -425,20 +428,23 @@ class Gate:
         waiting = [as_call(c) for c in before(calls, passage.call_id) if str(c["id"]) not in begun]
         return self.tracker.passing(conversation, waiting)
 
-    def ended_beside(self, thread: Thread, passage: Passage) -> list[Ran]:
-        """The ended calls of the same reply, if a graph runs the calls of a reply side by side."""
-        return []
+    def is_beside(self, run: Ran, passage: Passage) -> bool:
+        """Return True for another call of the same reply, if the calls of a reply run together."""
+        return False
 
+    @abstractmethod
     def thread_of(self, passage: Passage | None) -> Thread:
-        raise NotImplementedError
+        """The thread that a call belongs to."""
 
+    @abstractmethod
     def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
-        raise NotImplementedError
+        """The state of the conversation, as far as it is evidence for a call."""
 
     def known_answer(self, thread: Thread, passage: Passage) -> Any:
         """The answer of a call that ran before its node was interrupted."""
+        return None
 
-    def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:
+    def after(self, passage: Passage, answer: Any, error: Any, ran: bool) -> None:  # noqa: B027
         """What else to do once a call has ended."""
 
 
@@ -448,6 +454,7 @@ class CallGate(Gate):
     def __init__(self, guard: RulesGuard, request: ToolCallRequest) -> None:
         super().__init__(guard)
         self.request, self.state = request, request.state
+        self.reply, _ = pending(self.state["messages"])
         self.call, self.call_id = as_call(request.tool_call), str(request.tool_call["id"])
         self.entered = False
         self.refusal: ToolMessage | None = None
@@ -467,22 +474,19 @@ class CallGate(Gate):
         return super().enter(passage)
 
     def thread_of(self, passage: Passage | None) -> Thread:
-        guard = self.state.get("guard") or {"id": pending(self.state["messages"])[0]}
+        guard = self.state.get("guard") or {"id": self.reply}
         return self.guard.thread(_thread_id(self.request.runtime) or guard["id"])
 
     def conversation(self, thread: Thread, passage: Passage) -> ConversationState:
         guard = self.state.get("guard") or self.tracker.begin()
-        beside = self.ended_beside(thread, passage)
-        ran = [each for each in thread.ended() if each not in beside]
+        ran = [each for each in thread.ended() if not self.is_beside(each, passage)]
         ran += self.state.get(SEEN) or ()
         read = self.tracker.read(guard, self.state["messages"], ran, thread.replies)
         return {**read, "context": _context(passage.runtime)}
 
-    def ended_beside(self, thread: Thread, passage: Passage) -> list[Ran]:
+    def is_beside(self, run: Ran, passage: Passage) -> bool:
         """Which of them has ended already is chance, so none of their answers is evidence."""
-        reply, _ = pending(self.state["messages"])
-        return [each for each in thread.ended()
-                if each["reply"] == reply and each["call_id"] != passage.call_id]  # fmt: skip
+        return run["reply"] == self.reply and run["call_id"] != passage.call_id
 
     def close(self, answer: Any) -> Any:
         """The answer, with how the call ended for the private channel.
@@ -491,8 +495,7 @@ class CallGate(Gate):
         """
         if not self.entered:
             LOG.warning("a middleware behind the guard answered %s itself", self.call)
-        reply, _ = pending(self.state["messages"])
-        runs = self.thread_of(None).by_call.get((reply, self.call_id))
+        runs = self.thread_of(None).by_call.get((self.reply, self.call_id))
         if not runs:
             return answer
         update: dict[str, Any] = {SEEN: runs}

@@ -28,6 +28,9 @@ _END = re.compile(
 )
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”")
 
+UNDECIDED = "not yet decided"
+"""The reason beside a sentence of a new manual, until its author writes a rule or another one."""
+
 
 class Sentence(NamedTuple):
     """A sentence of a policy, without Markdown, and its line."""

@@ -15,7 +15,8 @@ from langchain_core.messages import convert_to_openai_messages
 from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
-from rpms.guard.policy import Veto, veto
+from rpms.guard.decision import Violation
+from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
@@ -32,24 +33,30 @@ def guard_check(state: EpisodeState) -> EpisodeState:
     """Read the proposed action and the state; return the decision and the action to execute.
 
     ``verify`` returns a vetoed action to the model with advice on how to repair it, and chooses a
-    fallback when that does not help. ``offer`` only records the veto. ``policy`` replaces an action
-    that is not on the shortlist by the most similar one that is.
+    fallback when that does not help. ``offer`` only records the veto. ``procedure`` replaces an
+    action that is not on the shortlist by the most similar one that is.
     """
     context = settings_of(state)
     mode, point = context.guard, decision_point(state)
     proposal = state["action"]
-    objection = veto(point, proposal) if proposal else Veto("", "no action could be read")
-    if mode == "policy":
-        return _restrict(state, point, proposal, objection)
-    if objection is None:
+    violation = (
+        find_violation(point, proposal) if proposal else Violation("", "no action could be read")
+    )
+    if mode == "procedure":
+        return _restrict(state, point, proposal, violation)
+    if violation is None:
         return _decide(state, proposal, "accepted", None, proposal)
     if mode == "verify":
-        return _verify(state, point, proposal, objection, context)
-    return _decide(state, proposal, "overridden", objection, proposal)
+        return _verify(state, point, proposal, violation, context)
+    return _decide(state, proposal, "overridden", violation, proposal)
 
 
 def _verify(
-    state: EpisodeState, point: DecisionPoint, proposal: str, objection: Veto, context: RunContext
+    state: EpisodeState,
+    point: DecisionPoint,
+    proposal: str,
+    violation: Violation,
+    context: RunContext,
 ) -> EpisodeState:
     """Ask the model again, unless retries are used up or it repeats an action vetoed in this step.
 
@@ -58,15 +65,15 @@ def _verify(
     before = vetoed_proposals(state)
     repair = _advice(point, proposal)
     if state["retries"] < context.max_retries and proposal not in before:
-        update = _decide(state, proposal, "retried", objection, "", repair)
-        question = _question(state, proposal, objection, repair)
+        update = _decide(state, proposal, "retried", violation, "", repair)
+        question = _question(state, proposal, violation, repair)
         update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
         update["retries"] = state["retries"] + 1
         return update
     if proposal and not before:
-        return _decide(state, proposal, "overridden", objection, proposal)
+        return _decide(state, proposal, "overridden", violation, proposal)
     played = _fallback(point, [proposal, *reversed(before)])
-    return _decide(state, proposal, "fallback", objection, played, repair)
+    return _decide(state, proposal, "fallback", violation, played, repair)
 
 
 def vetoed_proposals(state: EpisodeState) -> list[str]:
@@ -92,7 +99,7 @@ def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
         repair.playable for repair in repairs if repair and _keeps_hold(point, repair.playable)
     ]
     for action in [*actions, *steps]:
-        if veto(free, action) is None:
+        if find_violation(free, action) is None:
             return action
     return point.manual.domain.idle or proposals[0]
 
@@ -101,7 +108,7 @@ def _advice(point: DecisionPoint, proposal: str) -> str:
     """Describe how to repair a vetoed action; empty when the repair would be vetoed, too."""
     repair = find_repair(point.manual, proposal, point.belief, point.goal)
     free = point._replace(repeated_here=())
-    if repair is None or (repair.playable and veto(free, repair.playable)):
+    if repair is None or (repair.playable and find_violation(free, repair.playable)):
         return ""
     return repair.words
 
@@ -112,23 +119,23 @@ def _keeps_hold(point: DecisionPoint, action: str) -> bool:
 
 
 def _restrict(
-    state: EpisodeState, point: DecisionPoint, proposal: str, objection: Veto | None
+    state: EpisodeState, point: DecisionPoint, proposal: str, violation: Violation | None
 ) -> EpisodeState:
     """Restrict the action to the shortlist; if that is empty, replace only a vetoed action."""
     offered = [choice["action"] for choice in state["shortlist"]]
-    if proposal in offered or (not offered and objection is None):
+    if proposal in offered or (not offered and violation is None):
         return _decide(state, proposal, "accepted", None, proposal)
     if offered:
         nearest = process.extractOne(proposal, offered, scorer=fuzz.ratio)[0]
-        return _decide(state, proposal, "replaced", objection or Veto("", OFF_LIST), nearest)
-    return _decide(state, proposal, "replaced", objection, point.manual.domain.idle or proposal)
+        return _decide(state, proposal, "replaced", violation or Violation("", OFF_LIST), nearest)
+    return _decide(state, proposal, "replaced", violation, point.manual.domain.idle or proposal)
 
 
 def _decide(
     state: EpisodeState,
     proposal: str,
     verdict: Verdict,
-    objection: Veto | None,
+    violation: Violation | None,
     played: str,
     repair: str = "",
 ) -> EpisodeState:
@@ -136,8 +143,8 @@ def _decide(
         step=state["steps"] + 1,
         proposal=proposal,
         verdict=verdict,
-        rule=objection.rule if objection else "",
-        reason=objection.reason if objection else "",
+        rule=violation.rule if violation else "",
+        reason=violation.reason if violation else "",
         repair=repair,
         played=played,
     )
@@ -153,11 +160,13 @@ def note_played(state: EpisodeState, action: str) -> dict[str, list[str]]:
     return {**played_in, situation: [*played_in.get(situation, []), action]}
 
 
-def _question(state: EpisodeState, proposal: str, objection: Veto, repair: str) -> list[Message]:
+def _question(
+    state: EpisodeState, proposal: str, violation: Violation, repair: str
+) -> list[Message]:
     """Word the veto as the next turn of the conversation."""
     prompts = get_environment(state["env"]).prompts
-    veto = {"action": proposal, "veto": objection, "repair": repair}
+    values = {"action": proposal, "veto": violation, "repair": repair}
     return [
         Message(role="assistant", content=state["reply"] or "(no reply)"),
-        Message(role="user", content=render(prompts, "veto.j2", **veto)),
+        Message(role="user", content=render(prompts, "veto.j2", **values)),
     ]

@@ -1,5 +1,7 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
+# Importing a condition's module declares it, so that the registry always has all of them.
+from rpms.rules import conditions as conditions
 from rpms.rules.loader import read_manual
 from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.rules.semantics import (

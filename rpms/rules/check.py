@@ -10,18 +10,17 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
-import rpms.rules.conditions  # noqa: F401  declares the conditions of Tier 2
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
 from rpms.rules.forms import FORMS
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
 from rpms.rules.predicates import ARGUMENT, SITUATIONAL, Predicate, parse_predicate
-from rpms.rules.registry import CONDITIONS, is_effect, reading, reads_values
+from rpms.rules.registry import CONDITIONS, Condition, reading
 from rpms.rules.scalars import INVALID, as_number, typed
 from rpms.rules.schema import ActionRule
 from rpms.rules.terms import ANSWER, CONTEXT, ITEM, NOW, Term, all_terms, parse_term
@@ -124,25 +123,61 @@ def _goal_types(manual: Manual, environment_types: Collection[str]) -> Iterator[
             yield "domain", "procedures", f"goal type '{name}' has no procedure"
 
 
-Arities = dict[str, int | None]
-
-
 class Place(NamedTuple):
-    """A condition of a manual, where it stands, and the words that it may use there.
+    """A condition of a manual, where it stands, and what it may name there.
 
-    ``rule`` is the action that it is about: of a situation or a procedure it is None.
+    ``entry`` is the entry of a section that it belongs to. ``action`` is the rule whose parameters
+    it may name; a situation and the procedure have none. ``vocabulary`` has the conditions that it
+    may use, with the number of their arguments, and ``names`` what it may name besides: the thing
+    of a composed predicate, the item of a list.
     """
 
     tier: str
-    rule_id: str
+    id: str
     condition: Predicate
-    rule: ActionRule | None
-    arities: Mapping[str, int | None]
+    vocabulary: Mapping[str, int | None]
+    action: ActionRule | None = None
+    names: frozenset[str] = frozenset()
+    entry: str = ""
+
+
+def places(manual: Manual) -> Iterator[Place]:
+    """Every condition of a manual. A composed predicate may use those that come before it."""
+    env, domain = manual.environment, manual.domain
+    words = {each.name: each.arity for each in reading("things", "values")}
+    words |= dict.fromkeys(env.affordances, 1)
+    for name, choices in env.predicates.items():
+        for text in chain(*choices):
+            yield Place("environment", "predicates", parse_predicate(text), words, entry=name)
+        words = {**words, name: _takes_argument(choices)}
+    for rule in manual.actions:
+        for condition in (*rule.needs, *rule.outcomes, *map(parse_predicate, rule.verified_when)):
+            yield Place("environment", rule.id, condition, words, rule)
+    limits = [(p.id, [p.action], [*map(parse_predicate, p.when)]) for p in env.forbidden]
+    limits += [(each.id, each.action, [*each.conditions, *each.demands]) for each in env.policy]
+    for rule_id, actions, conditions in limits:
+        for name, condition in product(actions, conditions):
+            if action := manual.by_name.get(name):
+                yield Place("environment", rule_id, condition, words, action)
+    for situation in env.situations:
+        for text in situation.when:
+            yield Place(
+                "environment", situation.id, parse_predicate(text), {**words, **SITUATIONAL}
+            )
+    words = {**words, **{each.name: each.arity for each in reading("decision")}}
+    words |= {term: _takes_argument(choices) for term, choices in domain.terms.items()}
+    for term, choices in domain.terms.items():
+        for text in dict.fromkeys(chain(*choices)):
+            yield Place("domain", "terms", parse_predicate(text), words, entry=term)
+    for step, patterns in domain.patterns.items():
+        for text in dict.fromkeys(text for pattern in patterns for text in pattern.when):
+            yield Place("domain", "applicable", parse_predicate(text), words, entry=step)
 
 
 def _takes_argument(choices: Collection[Collection[str]]) -> int:
-    texts = (text for choice in choices for text in choice)
-    terms = (parse_term(term) for text in texts for term in parse_predicate(text).arguments)
+    terms = (
+        parse_term(term) for text in chain(*choices) for term in parse_predicate(text).arguments
+    )
     return int(any(inner.head == ARGUMENT for term in terms for inner in all_terms(term)))
 
 
@@ -151,31 +186,26 @@ def _unknown_words(manual: Manual) -> Iterator[Problem]:
     if circular := [*_late_definitions(manual.environment.definitions)]:
         yield from circular
         return
-    arities = {each.name: each.arity for each in reading("things", "values")}
-    arities |= dict.fromkeys(manual.environment.affordances, 1)
-    yield from _composed_predicates(manual, arities)
+    yield from _names_taken(manual)
     yield from _unknown_actions(manual)
-    for place in _places(manual, arities):
-        for fault in _faults(manual, place):
-            yield place.tier, place.rule_id, fault
+    for place in places(manual):
+        where = f"'{place.entry}': " if place.entry else ""
+        for fault in faults(manual, place):
+            yield place.tier, place.id, f"{where}{fault}"
     yield from _wording(manual)
-    yield from _procedure_words(manual, arities)
 
 
-def _composed_predicates(manual: Manual, arities: Arities) -> Iterator[Problem]:
-    """Problems of the world's own predicates, which are added to the known ones one by one."""
-    for name, choices in manual.environment.predicates.items():
-        if name in arities:
+def _names_taken(manual: Manual) -> Iterator[Problem]:
+    """The world's own predicates and terms cannot have the names of other conditions."""
+    env, domain = manual.environment, manual.domain
+    taken = {*env.affordances, *(each.name for each in reading("things", "values"))}
+    for name in env.predicates:
+        if name in taken:
             yield "environment", "predicates", f"'{name}' is a predicate already"
-        for text in chain(*choices):
-            inner = parse_predicate(text)
-            # One that is built on a later one could be circular.
-            if inner.name not in arities:
-                yield "environment", "predicates", f"'{name}' cannot be built on '{inner.name}'"
-            elif len(inner.arguments) != (arities[inner.name] or len(inner.arguments)):
-                problem = f"'{text}' of '{name}' should have {arities[inner.name]} argument(s)"
-                yield "environment", "predicates", problem
-        arities[name] = _takes_argument(choices)
+    taken |= {*env.predicates, *(each.name for each in reading("decision"))}
+    for term in domain.terms:
+        if term in taken:
+            yield "domain", "terms", f"'{term}' is a predicate already"
 
 
 def _unknown_actions(manual: Manual) -> Iterator[Problem]:
@@ -198,34 +228,66 @@ def _unknown_actions(manual: Manual) -> Iterator[Problem]:
                 yield "environment", demand.id, f"speaks of the unknown action '{name}'{near}"
 
 
-def _places(manual: Manual, arities: Arities) -> Iterator[Place]:
-    """Every condition of Tier 3."""
-    env = manual.environment
-    for rule in manual.actions:
-        for condition in (*rule.needs, *rule.outcomes, *map(parse_predicate, rule.verified_when)):
-            yield Place("environment", rule.id, condition, rule, arities)
-    for pattern in env.forbidden:
-        for condition in map(parse_predicate, pattern.when):
-            if pattern.action in manual.by_name:
-                by_name = manual.by_name[pattern.action]
-                yield Place("environment", pattern.id, condition, by_name, arities)
-    for demand in env.policy:
-        for name in demand.action:
-            for condition in (*demand.conditions, *demand.demands):
-                if name in manual.by_name:
-                    by_name = manual.by_name[name]
-                    yield Place("environment", demand.id, condition, by_name, arities)
-    for situation in env.situations:
-        for condition in map(parse_predicate, situation.when):
-            yield Place("environment", situation.id, condition, None, arities)
-
-
-def _faults(manual: Manual, place: Place) -> Iterator[str]:
+def faults(manual: Manual, place: Place) -> Iterator[str]:
     """Everything that is wrong with a condition."""
-    if place.rule is not None:
-        yield from _invalid_uses(manual, place.condition, place.rule, place.arities)
-    elif place.condition.name not in {*place.arities, *SITUATIONAL}:
-        yield f"unknown predicate '{place.condition.name}' in '{place.condition}'"
+    condition, vocabulary, env = place.condition, place.vocabulary, manual.environment
+    name, arguments = condition.name, condition.arguments
+    declared = CONDITIONS.get(name)
+    inner = arguments[-1:] if declared and declared.about_condition else ()
+    if unknown := [word for word in (name, *inner) if word not in vocabulary]:
+        near = _near(unknown[0], vocabulary)
+        yield f"unknown predicate '{unknown[0]}' in '{condition}'{near}"
+        return
+    arity = vocabulary[name]
+    if (len(arguments) < 2) if arity is None else len(arguments) != arity:
+        yield f"'{condition}' should have {'two or more' if arity is None else arity} argument(s)"
+        return
+    if (rule := place.action) is None:
+        return
+    if name in env.predicates:
+        for text in chain(*env.predicates[name]):
+            part = parse_predicate(text)
+            yield from faults(
+                manual, place._replace(condition=part, names=place.names | {ARGUMENT})
+            )
+        terms = (a for a in arguments if _is_term(a) or a in env.definitions)
+        arguments = () if any(terms) else arguments
+    yield from _listed(manual, condition, rule)
+    if declared and (
+        declared.reads == "values"
+        or declared.effect == "field"
+        or (declared.effect == "thing" and _is_term(arguments[0]))
+    ):
+        yield from _term_faults(manual, place, rule, declared)
+    # The parts of a composed predicate may speak of things that no call names.
+    elif ARGUMENT not in place.names and not all(
+        argument in {*env.things, *place.names} or rule.speaks_of(argument)
+        for argument in arguments[: 1 if name in _ONE_THING else arity]
+    ):
+        problem = f"'{condition}' speaks of no parameter of '{rule.syntax}'"
+        yield f"{problem}; a thing is named as there, or with a number (box 1)"
+
+
+def _term_faults(
+    manual: Manual, place: Place, rule: ActionRule, declared: Condition
+) -> Iterator[str]:
+    """What is wrong with the terms of a condition over values, or of an effect."""
+    env, condition = manual.environment, place.condition
+    heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, CONTEXT}
+    heads |= place.names | ({ANSWER} if declared.effect == "field" else set())
+    for number, text in enumerate(condition.arguments):
+        if declared.quantifies and number:
+            part = parse_predicate(text)
+            yield from faults(manual, place._replace(condition=part, names=place.names | {ITEM}))
+            continue
+        term, kind = parse_term(text), declared.takes[min(number, len(declared.takes) - 1)]
+        if not declared.quantifies:
+            yield from _constants(manual, term, kind, heads, str(condition))
+        if kind != "pattern":
+            yield from _unknown_terms(manual, term, place, rule, heads, number == 0)
+    if declared.effect == "field" and not parse_term(condition.arguments[0]).path:
+        advice = f"{declared.name}(order.status, cancelled)"
+        yield f"'{condition}' should name a field, such as '{advice}'"
 
 
 def _wording(manual: Manual) -> Iterator[Problem]:
@@ -239,29 +301,6 @@ def _wording(manual: Manual) -> Iterator[Problem]:
             yield "environment", "wording", f"'{name}' reads '{words}'; {advice}"
 
 
-def _procedure_words(manual: Manual, arities: Arities) -> Iterator[Problem]:
-    """The conditions of Tier 2; its terms are added to the known ones."""
-    domain = manual.domain
-    arities |= {each.name: each.arity for each in reading("decision")}
-    for term, choices in domain.terms.items():
-        if term in arities:
-            yield "domain", "terms", f"'{term}' is a condition already"
-        arities[term] = _takes_argument(choices)
-    texts = [("terms", term, text) for term, rows in domain.terms.items() for text in chain(*rows)]
-    for step, patterns in domain.patterns.items():
-        texts += [("applicable", step, text) for pattern in patterns for text in pattern.when]
-    for section, where, text in dict.fromkeys(texts):
-        predicate = parse_predicate(text)
-        of_condition = predicate.name in CONDITIONS and CONDITIONS[predicate.name].about_condition
-        for name in (predicate.name, *(predicate.arguments[-1:] if of_condition else ())):
-            if name not in arities:
-                problem = f"'{where}' uses the unknown condition '{name}' in '{text}'"
-                yield "domain", section, problem
-        if len(predicate.arguments) != arities.get(predicate.name, len(predicate.arguments)):
-            problem = f"'{text}' of '{where}' should have {arities[predicate.name]} argument(s)"
-            yield "domain", section, problem
-
-
 def _late_definitions(definitions: Mapping[str, str]) -> Iterator[Problem]:
     """Definitions that use one that does not come before them: it could be circular."""
     earlier = set[str]()
@@ -270,66 +309,6 @@ def _late_definitions(definitions: Mapping[str, str]) -> Iterator[Problem]:
         for other in used & (definitions.keys() - earlier):
             yield "environment", "definitions", f"'{name}' uses '{other}', so define that first"
         earlier.add(name)
-
-
-def _invalid_uses(
-    manual: Manual,
-    predicate: Predicate,
-    rule: ActionRule,
-    arities: Mapping[str, int | None],
-    bound: Collection[str] = (),
-) -> Iterator[str]:
-    """Why a predicate is invalid in a rule about an action.
-
-    ``bound`` has further names that it may use: the thing of a composed predicate, the item of a
-    list.
-    """
-    name, arguments, env = predicate.name, predicate.arguments, manual.environment
-    if name not in arities:
-        yield f"unknown predicate '{name}' in '{predicate}'{_near(name, arities)}"
-        return
-    arity = arities[name]
-    if (len(arguments) < 2) if arity is None else len(arguments) != arity:
-        yield f"'{predicate}' should have {'two or more' if arity is None else arity} argument(s)"
-        return
-    if name in env.predicates:
-        for text in chain(*env.predicates[name]):
-            yield from _invalid_uses(
-                manual, parse_predicate(text), rule, arities, {ARGUMENT, *bound}
-            )
-        terms = (a for a in arguments if _is_term(a) or a in env.definitions)
-        arguments = () if any(terms) else arguments
-    if (
-        reads_values(name)
-        or is_effect(name, "field")
-        or (is_effect(name, "thing") and _is_term(arguments[0]))
-    ):
-        heads = {*rule.parameters, *manual.by_name, *env.things, *env.tables, NOW, CONTEXT, *bound}
-        heads |= {ANSWER} if is_effect(name, "field") else set()
-        yield from _listed(manual, predicate, rule)
-        for place, text in enumerate(arguments):
-            takes = CONDITIONS[name].takes
-            if takes and not CONDITIONS[name].quantifies:
-                term, kind = parse_term(text), takes[min(place, len(takes) - 1)]
-                yield from _constants(manual, term, kind, heads, str(predicate))
-            if CONDITIONS[name].quantifies and place:
-                inner = parse_predicate(text)
-                yield from _invalid_uses(manual, inner, rule, arities, {ITEM, *bound})
-            elif takes[min(place, len(takes) - 1)] != "pattern":
-                yield from _unknown_terms(
-                    manual, parse_term(text), rule, heads, place == 0, str(predicate), arities
-                )
-        if is_effect(name, "field") and not parse_term(arguments[0]).path:
-            yield f"'{predicate}' should name a field, such as '{name}(order.status, cancelled)'"
-        return
-    yield from _listed(manual, predicate, rule)
-    in_composed = ARGUMENT in bound  # its parts may speak of things that no call names
-    if not in_composed and not all(
-        argument in {*env.things, *bound} or rule.speaks_of(argument)
-        for argument in arguments[: 1 if name in _ONE_THING else arity]
-    ):
-        problem = f"'{predicate}' speaks of no parameter of '{rule.syntax}'"
-        yield f"{problem}; a thing is named as there, or with a number (box 1)"
 
 
 def _constants(
@@ -431,15 +410,15 @@ def _near(word: str, names: Collection[str]) -> str:
 def _unknown_terms(
     manual: Manual,
     term: Term,
+    place: Place,
     rule: ActionRule,
     heads: Collection[str],
     compared: bool,
-    where: str,
-    arities: Mapping[str, int | None],
 ) -> Iterator[str]:
     """Unknown heads of a term; the first term of a comparison cannot be a literal."""
+    where = str(place.condition)
     if (text := manual.environment.definitions.get(term.head)) and not term.inner:
-        yield from _unknown_terms(manual, parse_term(text), rule, heads, compared, where, arities)
+        yield from _unknown_terms(manual, parse_term(text), place, rule, heads, compared)
         return
     if is_function(term):
         labels = FUNCTIONS[term.head].labels
@@ -447,16 +426,16 @@ def _unknown_terms(
             if label not in (labels or ()):
                 near = _near(label, labels or ())
                 yield f"'{term.head}' in '{where}' has no option '{label}'{near}"
-        for place, inner in enumerate(term.inner):
-            of_item = FUNCTIONS[term.head].per_item and place > 0
+        for number, inner in enumerate(term.inner):
+            of_item = FUNCTIONS[term.head].per_item and number > 0
             names = {*heads, ITEM} if of_item else heads
             if of_item and term.head == "matching":
-                bound = {*names} - {*rule.parameters}
+                bound = frozenset(names) - {*rule.parameters}
                 condition = parse_predicate(inner.text)
-                yield from _invalid_uses(manual, condition, rule, arities, bound)
+                yield from faults(manual, place._replace(condition=condition, names=bound))
             else:
-                literal = place > 0 or as_number(inner.head) is not None
-                yield from _unknown_terms(manual, inner, rule, names, not literal, where, arities)
+                literal = number > 0 or as_number(inner.head) is not None
+                yield from _unknown_terms(manual, inner, place, rule, names, not literal)
         return
     if term.head not in heads and term.inner:
         near = _near(term.head, [*manual.by_name, *FUNCTIONS])
@@ -465,7 +444,7 @@ def _unknown_terms(
         yield _no_parameter(term.head, rule, where, manual.environment.things)
     for inner in term.inner:
         if inner.label:
-            yield from _unknown_terms(manual, inner, rule, heads, False, where, arities)
+            yield from _unknown_terms(manual, inner, place, rule, heads, False)
         elif inner.head not in rule.parameters:
             yield _no_parameter(inner.head, rule, where)
 

@@ -14,11 +14,11 @@ from rpms.rules import Manual, check_action, forbidding_rules
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.goal import GoalSpec
 
-Verdict = Literal["kept", "broken", "unsure"]
+Verdict = Literal["kept", "broken", "open"]
 
 KNOWN_ACTION = "known action"
 """Stands for the list of actions in the system prompt, which every condition is shown."""
-_VERDICTS: dict[str, Verdict] = {"holds": "kept", "fails": "broken", "unknown": "unsure"}
+_VERDICTS: dict[str, Verdict] = {"holds": "kept", "fails": "broken", "unknown": "open"}
 
 
 class StepJudgement(NamedTuple):

@@ -30,7 +30,7 @@ from rpms.vocabulary.naming import is_a
 RULES_FOLDER = Path(__file__).parent
 
 
-Scope = Literal["sub_goal", "goal", "all"]
+Scope = Literal["goal", "all"]
 LIKELIEST = 3
 """The first so many kinds of places are where a thing is "usually"."""
 
@@ -65,18 +65,6 @@ under ``situation`` the lines that apply to this state.
 The tiers never change within an episode, which is what lets a prompt layout keep them in a cached
 prefix; ``situation`` changes with the belief.
 """
-
-
-class StepNeeds(NamedTuple):
-    """What one step of a goal needs from the manual; by default everything.
-
-    Attributes:
-        actions: the actions that serve the step; empty means all.
-        during: what happens in it; sentences for other times are not printed.
-    """
-
-    actions: frozenset[str] = frozenset()
-    during: frozenset[str] = frozenset({"search", "rejection"})
 
 
 class Manual:
@@ -269,7 +257,6 @@ class Manual:
         belief: Belief,
         rejected: Rejection | None = None,
         scope: Scope = "goal",
-        sub_goal: str = "",
     ) -> ActiveRules:
         """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
 
@@ -277,33 +264,17 @@ class Manual:
             goal: its type and object select the domain rules.
             belief: decides which situation lines apply.
             rejected: the last action, if it was rejected or sent back.
-            scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action;
-                ``sub_goal`` has what matters for one step of the goal.
-            sub_goal: that step; without a name, ``sub_goal`` is the same as ``goal``.
+            scope: ``goal`` has the actions that this type of goal takes; ``all`` has every action.
         """
-        step = self._step(sub_goal, rejected is not None) if scope == "sub_goal" else StepNeeds()
         # Only numbered places differ between scenes.
         places = tuple(place for place in belief["places"] if kind_of(place) != place)
         goal_key = (goal["type"], goal["object"], goal["destination"], goal["sentence"])
-        key = (scope, step, goal_key, places)
+        key = (scope, goal_key, places)
         if key not in self._fixed:
-            self._fixed[key] = self._assemble(goal, places, scope, step)
+            self._fixed[key] = self._assemble(goal, places, scope)
         return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
 
-    def _step(self, sub_goal: str, rejected: bool) -> StepNeeds:
-        """What matters for a sub-goal, by the actions that Tier 2 lists for it."""
-        patterns = self.domain.applicable.get(sub_goal, [])
-        if not patterns:
-            return StepNeeds()
-        actions = {pattern.action for pattern in patterns} | {self.demanded(sub_goal)}
-        during = {"search"} if any(pattern.likely for pattern in patterns) else set()
-        if rejected:
-            during.add("rejection")
-        return StepNeeds(frozenset(actions), frozenset(during))
-
-    def _assemble(
-        self, goal: GoalSpec, places: Sequence[str], scope: Scope, step: StepNeeds
-    ) -> ActiveRules:
+    def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: Scope) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
         categories = self.categories_of(kind)
 
@@ -314,17 +285,14 @@ class Manual:
                 said = not rule.said or _says(goal, rule.said)
                 holds = holds and said and not _says(goal, rule.unless_said)
             holds = holds and (scope == "all" or rule.scope == "goal")
-            holds = holds and (not rule.during or rule.during in step.during)
             return holds and by_type and (not rule.about or bool(categories & set(rule.about)))
 
         def printed(rule: ActionRule) -> bool:
             needed = scope == "all" or rule.name in self.needed_for(goal_type)
-            needed = needed and (not step.actions or rule.name in step.actions)
             return rule.printed and self.knows(rule) and needed
 
-        found = self._localities(goal, places) if "search" in step.during else ()
         leading = {
-            "domain": [*found, *self._scene_lines(goal, places)],
+            "domain": [*self._localities(goal, places), *self._scene_lines(goal, places)],
             "environment": [
                 _action_line(rule, self.environment.understood, self.facts, once=scope != "all")
                 for rule in self.actions

@@ -303,7 +303,10 @@ def _combined(belief: Belief, _: StaticFacts, place: str) -> Truth:
     return True if list(belief["last_seen"].values()).count(bare_name(place)) > 1 else None
 
 
+UNSHOWN = "no answer has shown that yet"
+"""Printed for an unmet need of evidence when nothing is known."""
 Instead = str | Sequence[Predicate]
+"""What holds instead of an unmet need, in words or as predicates."""
 
 
 def _hand(_: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
@@ -382,6 +385,20 @@ def _fact_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instea
     return [Predicate(True, "state", (thing, fact)) for fact in relevant]
 
 
+def _seen_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+    return _fact_instead(need, belief, facts) or (UNSHOWN if need.positive else "")
+
+
+def _unless_worded(instead: Callable[..., Instead]) -> Callable[..., Instead]:
+    """Nothing of a predicate that the world words itself: "you hold a lock" might not fit."""
+
+    def words(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
+        worded = {need.name, f"not {need.name}"} & facts.wording.phrases.keys()
+        return "" if worded else instead(need, belief, facts)
+
+    return words
+
+
 def _needed(instead: Callable[..., Instead]) -> Callable[..., Instead]:
     """Only of a need that is not negated."""
     return lambda need, belief, facts: instead(need, belief, facts) if need.positive else ""
@@ -389,12 +406,13 @@ def _needed(instead: Callable[..., Instead]) -> Callable[..., Instead]:
 
 # Over a belief. Every affordance is a predicate as well. A need is worded by the same statement.
 declare(
-    Condition("at", 1, _at, "you are at {0}", "you are somewhere else than {0}", _place_instead),
+    Condition("at", 1, _at, "you are at {0}", "you are somewhere else than {0}",
+              _unless_worded(_place_instead)),
     Condition("place", 1, _place, "{0} is a place here"),
     Condition("holding", 1, lambda b, _, thing: thing in b["holding"], "you hold {0}",
-              "you do not hold {0}", _needed(_hand)),
+              "you do not hold {0}", _needed(_unless_worded(_hand))),
     Condition("hand_empty", 0, lambda b, _: not b["holding"], "your hand is empty",
-              "your hand is full", _needed(_hand)),
+              "your hand is full", _needed(_unless_worded(_hand))),
     Condition("open", 1, lambda b, w, place: _door(b, w, place, "open"), "{0} is open",
               instead=_needed(_door_instead)),
     Condition("closed", 1, lambda b, w, place: _door(b, w, place, "closed"), "{0} is closed",
@@ -409,7 +427,7 @@ declare(
     Condition("state", 2, _state, "{0} is {1}", instead=_fact_instead),
     # For actions that need evidence: a state that was not seen counts as false.
     Condition("seen", 2, lambda b, w, thing, state: _state(b, w, thing, state) is True,
-              "{0} is known to be {1}", instead=_fact_instead),
+              "{0} is known to be {1}", instead=_seen_instead),
     Condition("delivered", 2, _delivered, "{0} is in its final place, {1}"),
     Condition("visible", 1, _visible, "{0} is in view", instead=_needed(_visible_instead)),
     Condition("adjacent", 1, _adjacent, "{0} is next to here and not closed",
@@ -430,8 +448,8 @@ declare(
               effect="field"),
 )  # fmt: skip
 
-# Conditions that only `situations` may use; the manual supplies their truth.
-SITUATIONAL = {"last_failed"}
+# Conditions that only `situations` may use, with their arity; the manual supplies their truth.
+SITUATIONAL = {"last_failed": 0}
 
 
 def evaluate(

@@ -78,14 +78,11 @@ class Rule(ManualEntry):
     ``requires`` names features that a world must have for the sentence to hold there; a world
     lists its features in Tier 3. A sentence that repeats an action's line has ``scope: all``: it is
     printed with the whole manual only. ``said`` and ``unless_said`` are words of a task sentence:
-    the rule applies to tasks that have one of the first and none of the second. A sentence about
-    searching or about rejected actions says so in ``during``; if only the rules of the current
-    sub-goal are printed, it is left out at other times.
+    the rule applies to tasks that have one of the first and none of the second.
     """
 
     text: Text
     group: str = ""
-    during: Literal["", "search", "rejection"] = ""
     critical: bool = False
     requires: list[Feature] = []
     scope: Literal["goal", "all"] = "goal"
@@ -159,11 +156,6 @@ def _rule_name(name: str, argument: Any) -> Any:
     return argument.get("as", name)
 
 
-def _heads(condition: Predicate) -> set[str]:
-    """The names that the terms of a condition begin with."""
-    return {each.head for term in condition.arguments for each in all_terms(parse_term(term))}
-
-
 class ActionRule(EnforcedRule):
     """One action: its syntax, what must hold before it and what holds after it.
 
@@ -232,7 +224,8 @@ class ActionRule(EnforcedRule):
         for field in ("rejected_means_here", "verified", "shows"):
             if (name := getattr(self, field)) not in ("", *self.parameters):
                 raise ValueError(f"{field}: no parameter '{name}'")
-        reads = [each for each in self.outcomes if ANSWER in _heads(each)]
+        terms = [parse_term(text) for each in self.outcomes for text in each.arguments]
+        reads = any(each.head == ANSWER for term in terms for each in all_terms(term))
         if self.answers == "outside" and (self.shows or self.records or self.gives or reads):
             advice = "leave out 'shows', 'records', 'gives' and effects that read the answer"
             raise ValueError(f"answers from outside are no evidence: {advice}")

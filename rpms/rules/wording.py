@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rpms.rules.predicates import (
+    UNSHOWN,
     Predicate,
     StaticFacts,
     choices_of,
@@ -25,8 +26,6 @@ from rpms.rules.values import Scope, items_of, value_of
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.output import with_article
 
-UNSHOWN = "no answer has shown that yet"
-"""Printed for an unmet need of evidence when nothing is known."""
 MOST_ITEMS = 3
 """A refusal states the values of this many items of a list."""
 _VERB = re.compile(r"\b(is|are)\b(?P<no> not)?|\byou (?P<do>do not )?hold\b")
@@ -115,8 +114,8 @@ def contrary(
 ) -> str:
     """State what holds instead of an unmet need; empty if that adds nothing.
 
-    All of it comes from the belief: the location, the hand, doors, last sightings. A predicate that
-    the world words itself gets no sentence of ours, which might not fit: "you hold a lock".
+    All of it comes from the belief. Each condition over things declares what holds instead of it;
+    of the others, the values of their terms or of their parts are stated.
     """
     if reads_values(predicate.name):
         if CONDITIONS[predicate.name].quantifies:
@@ -128,15 +127,12 @@ def contrary(
         return " and ".join(dict.fromkeys(filter(None, parts)))
     if predicate.name in facts.predicates:
         return _choices_instead(predicate, belief, facts, bindings)
-    custom = {predicate.name, f"not {predicate.name}"} & facts.wording.phrases.keys()
-    if custom and predicate.name in ("at", "holding", "hand_empty"):
-        return ""
     names = tuple(str(bindings.get(name, name)) for name in predicate.arguments)
     instead = CONDITIONS.get(predicate.name, _UNWORDED).instead
-    said = instead(predicate._replace(arguments=names), belief, facts) if instead else ""
-    if not isinstance(said, str):
-        said = " and ".join(statement(fact, {}, facts) for fact in said)
-    return said or UNSHOWN * (predicate.positive and predicate.name == "seen")
+    words = instead(predicate._replace(arguments=names), belief, facts) if instead else ""
+    if isinstance(words, str):
+        return words
+    return " and ".join(statement(fact, {}, facts) for fact in words)
 
 
 def _of_a_list(predicate: Predicate, scope: Scope) -> str:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
@@ -158,18 +157,3 @@ def test_calls_from_many_threads_run_on_one(world: EchoWorld) -> None:
     assert world.overlaps == 0
     assert len(world.threads) == 1
     assert threading.get_ident() not in world.threads
-
-
-async def test_an_event_loop_plays_the_same_episode(world: EchoWorld) -> None:
-    task = echo_task()
-    assert await live.astart("e", task) == "t begins"
-    first = await live.aplay("e", task, [], "look")
-    assert first.observation == "t 1 look"
-    history = [turn(1, "look", first.observation)]
-    second, seen = await asyncio.gather(
-        live.aplay("e", task, history, "wait"), live.ainspect("e", lambda game: game.facts())
-    )
-    assert (second.observation, seen) == ("t 2 wait", 2)
-    await live.afinish("e", task)
-    assert await live.ainspect("e", lambda game: game.facts()) is None
-    assert len(world.threads) == 1 and len(world.opened) == 1

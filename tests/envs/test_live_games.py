@@ -15,7 +15,7 @@ from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import EnvironmentFault
-from tests.envs.playing import Player
+from tests.envs.playing import Player, task_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Solved = list[tuple[Task, list[str]]]
@@ -27,10 +27,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nothing_left_open")]
 def solved() -> Solved:
     """One game of each type, with a plan that wins it, in the agent's wording."""
     world = get_environment("alfworld")
-    tasks = [
-        Task(env="alfworld", split="g", index=i, id=f.parent.name, goal="", source=str(f))
-        for i, f in enumerate(ensure_games("generated_seen", 6))
-    ]
+    tasks = [task_of(file) for file in ensure_games("generated_seen", 6)]
     plans = [json.loads(Path(task["source"]).read_text())["walkthrough"] for task in tasks]
     return [
         (task, [world.read_action(a) for a in plan])
@@ -129,7 +126,7 @@ def test_another_process_takes_an_episode_up(solved: Solved, tmp_path: Path) -> 
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(record)],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=120,
+        cwd=REPOSITORY, capture_output=True, text=True,
     )  # fmt: skip
     assert done.stdout.strip() == "True", done.stderr
 

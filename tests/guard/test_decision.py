@@ -9,9 +9,9 @@ from langchain_core.messages import ToolMessage
 
 from rpms.commands.desk_template.world import WORLD
 from rpms.guard import Call, RulesGuard, judge
-from rpms.guard.answers import after_answer
 from rpms.guard.conversation import ConversationTracker
 from rpms.rules import read_manual
+from rpms.rules.answers import after_answer
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.errors import RpmsError
 

@@ -24,6 +24,8 @@ from rpms.guard import RulesGuard
 from tests.guard.desk.playing import (
     ASKED,
     IDENTIFY,
+    KINDS,
+    KNOWN,
     answers,
     as_message,
     graph_of,
@@ -35,11 +37,9 @@ from tests.guard.desk.playing import (
 )
 from tests.guard.desk.world import Desk, DeskWorld
 
-KNOWN = [*IDENTIFY, *look("O1", "O2", "O3")]
 LIE = {"order_id": "O1", "customer_id": "C1", "total": 5000, "status": "delivered",
        "delivered_at": "2026-01-09"}  # fmt: skip
 THREAD: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 99}
-KINDS = ["agent", "protected", "node"]
 
 
 def agent_of(

@@ -9,7 +9,8 @@ import yaml
 
 from rpms.envs import get_environment
 from rpms.guard.conversation import ConversationTracker
-from rpms.guard.examples import example_problems, unexercised
+from rpms.guard.examples import example_problems, unexercised, unsourced
+from rpms.rules.loader import read_manual
 from rpms.vocabulary.errors import RpmsError
 from tests.guard.audited.world import WORLD
 from tests.guard.desk.world import DeskWorld
@@ -126,6 +127,7 @@ forbidden:
 def test_every_rule_of_our_desks_has_examples_that_exercise_it(name: str) -> None:
     tracker = ConversationTracker.open(get_environment(name))  # type: ignore[arg-type]
     assert [*unexercised(tracker)] == [] and [*example_problems(tracker)] == []
+    assert [*unsourced(tracker.manual)] == []
 
 
 def test_what_no_example_shows_is_found(tmp_path: Path) -> None:
@@ -143,3 +145,18 @@ def test_what_no_example_shows_is_found(tmp_path: Path) -> None:
         (folder / "environment.yaml").write_text(yaml.safe_dump(manual))
         tracker = ConversationTracker.open(DeskWorld(), folder)
         assert [text for _, found, text in unexercised(tracker) if found == "P-LOW"] == problems
+
+
+def test_a_tool_that_does_not_say_what_its_answers_show_is_found(tmp_path: Path) -> None:
+    actions = [
+        {"id": "E-ORDER", "name": "get_order", "arguments": {"order_id": "order"}},
+        {"id": "E-OWN", "name": "own", "arguments": [], "records": ["order_id"]},
+        {"id": "E-NONE", "name": "none", "arguments": [], "records": []},
+        {"id": "E-ABOUT", "name": "about", "arguments": ["order"], "shows": "order"},
+        {"id": "E-WEB", "name": "web", "arguments": [], "answers": "outside"},
+    ]
+    for records, found in ((["order_id"], ["E-ORDER"]), ([], [])):
+        manual = {"tier": "environment", "records": records, "actions": actions}
+        (tmp_path / "environment.yaml").write_text(yaml.safe_dump(manual))
+        (tmp_path / "domain.yaml").write_text("tier: domain\nprocedures: {help: [help]}\n")
+        assert [rule for _, rule, _ in unsourced(read_manual(tmp_path))] == found

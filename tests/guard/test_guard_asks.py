@@ -19,7 +19,9 @@ from langgraph.types import Command, interrupt
 from rpms.guard import RulesGuard
 from tests.guard.desk.playing import (
     ASKED,
-    IDENTIFY,
+    COUNT,
+    KINDS,
+    KNOWN,
     NUMBERS,
     answers,
     graph_of,
@@ -31,14 +33,11 @@ from tests.guard.desk.playing import (
 )
 from tests.guard.desk.world import Desk
 
-KNOWN = [*IDENTIFY, *look("O1", "O2", "O3")]
-COUNT = len(KNOWN)
 APPROVE, REJECT = {"type": "approve"}, {"type": "reject", "message": "too much"}
 BIG = {"id": "P-BIG", "action": "refund", "needs": ["at_most(usd, 30)"],
        "text": "A person decides about more than 30."}  # fmt: skip
 ASKING = {"policy": [{**BIG, "on_violation": "ask"}]}
 WARNING = {"policy": [{**BIG, "on_violation": "warn"}]}
-KINDS = ["agent", "protected", "node"]
 
 
 def edit(**args: Any) -> dict[str, Any]:

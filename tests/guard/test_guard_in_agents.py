@@ -25,7 +25,8 @@ from rpms.guard import RulesGuard
 from rpms.rules.registry import CONDITIONS
 from tests.guard.desk.playing import (
     ASKED,
-    IDENTIFY,
+    COUNT,
+    KNOWN,
     NUMBERS,
     answers,
     as_message,
@@ -37,9 +38,6 @@ from tests.guard.desk.playing import (
     script,
 )
 from tests.guard.desk.world import Desk, DeskWorld
-
-KNOWN = [*IDENTIFY, *look("O1", "O2", "O3")]
-COUNT = len(KNOWN)
 
 
 def agent_of(desk: Desk, replies: Any, *middleware: Any, **settings: Any) -> Any:
@@ -380,7 +378,7 @@ def test_what_ran_beside_a_change_does_not_tell_what_is_so_after_it(
     protected: bool, first: bool
 ) -> None:
     """In one reply an order is paid back and looked up: the answer may be from before."""
-    desk, guard = Lagging(slow=0.01), new_guard()
+    desk, guard = Lagging(slow=0.5), new_guard()
     pair = [refund("O1", 20), look("O1")[0][0]]
     replies = [*KNOWN, pair if first else pair[::-1], [refund("O1", 20)]]
     if protected:

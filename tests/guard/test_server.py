@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client
 
-from tests.graph.test_server import free_port, wait_until_up
+from tests.graph.test_server import free_port, is_up
+from tests.processes import wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 ROOT = Path(__file__).parents[2]
@@ -80,7 +81,7 @@ def url(tmp_path: Path) -> Iterator[str]:
             env={**os.environ, "LANGSMITH_TRACING": "false", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
     try:
-        wait_until_up(address, process, log)
+        wait_until(lambda: is_up(address), process)
         yield address
         process.send_signal(signal.SIGINT)
         process.wait(300)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.policy import applicable_actions, veto
+from rpms.guard.procedure import applicable_actions, find_violation
 from rpms.rules import (
     Diagnosis,
     Manual,
@@ -102,10 +102,10 @@ def test_the_guard_acts_by_no_principle_that_is_left_out() -> None:
                           (leave_out(MANUAL, ["universal"]), [None, None])):  # fmt: skip
         tried = DecisionPoint(manual, GOAL, step, HOME, no_effect=[heat])
         for action, rule in zip((heat, unknown), rules, strict=True):
-            against = veto(tried, action)
+            against = find_violation(tried, action)
             assert (against.rule if against else None) == rule
         circled = DecisionPoint(manual, GOAL, step, HOME, repeated_here=[heat, heat])
-        assert bool(veto(circled, heat)) == (rules[0] is not None)
+        assert bool(find_violation(circled, heat)) == (rules[0] is not None)
 
 
 def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:

@@ -86,7 +86,7 @@ def test_effects_may_use_definitions(tmp_path: Path) -> None:
     desk = tracker(tmp_path)
     records = {**CUSTOMER, "O1": ORDER, "K1": {"balance": 5, "brand": "visa"}}
     assert desk.manual.by_name["pay"].effects == ["changed(record(first_card).balance)"]
-    from rpms.guard.decision import assume
+    from rpms.rules.calls import assume
 
     later = assume(desk.manual, [PAY], {**empty_belief(), "records": records})
     assert later["records"]["K1"] == {"brand": "visa"}

@@ -31,7 +31,7 @@ def here(**known: Any) -> Belief:
     ("take mug 1 from shelf 1", {"last_seen": {"mug 1": "shelf 1"}, "searched": ["shelf 1"]},
      "kept"),
     # Is it open? The belief does not tell.
-    ("put mug 1 in/on fridge 1", {"location": "fridge 1", "holding": ["mug 1"]}, "unsure"),
+    ("put mug 1 in/on fridge 1", {"location": "fridge 1", "holding": ["mug 1"]}, "open"),
 ])  # fmt: skip
 def test_an_action_is_judged_by_its_rule(action: str, belief: Any, verdict: Any) -> None:
     judged = judge(MANUAL, action, here(**belief), COOL)

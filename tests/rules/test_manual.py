@@ -86,28 +86,6 @@ def test_the_actions_that_a_type_of_goal_takes(sentence: str) -> None:
     assert {**whole, **rest} == {**some, **rest}
 
 
-@pytest.mark.parametrize("sentence", BY_TYPE)
-def test_the_rules_of_a_sub_goal_are_a_part_of_those_of_the_goal(sentence: str) -> None:
-    goal, belief = parse_goal(sentence), empty_belief()
-    whole = MANUAL.active(goal, belief)
-    for step in MANUAL.domain.procedures[goal["type"]]:
-        part = MANUAL.active(goal, belief, scope="sub_goal", sub_goal=step)
-        for tier, lines in part.items():
-            assert [line for line in whole[tier] if line in lines] == lines
-        shown = ids(part["environment"]) & {rule.id for rule in MANUAL.actions}
-        patterns = {pattern.action for pattern in MANUAL.domain.applicable[step]}
-        needed = patterns | {MANUAL.demanded(step)} - {""}
-        assert shown == {rule.id for rule in MANUAL.actions if rule.name in needed}
-        searching = step.startswith("find")
-        assert ("U-SEARCH-001" in ids(part["universal"])) == searching
-        assert any("LOC" in name for name in ids(part["domain"])) == searching
-        assert "U-FAIL-001" not in ids(part["universal"])
-    rejected = Rejection("open fridge 1", "was rejected", "it is open")
-    part = MANUAL.active(goal, belief, rejected, "sub_goal", "take_object")
-    assert "U-FAIL-001" in ids(part["universal"])
-    assert MANUAL.active(goal, belief, scope="sub_goal") == whole
-
-
 def test_a_warning_that_is_said_once_is_said_by_a_rule_for_the_same_goals() -> None:
     """What an action's line leaves to a sentence must stand in every prompt with that line."""
     texts = {rule.id: rule for rule in MANUAL.domain.rules}

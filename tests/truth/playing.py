@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from rpms.envs import Environment, get_environment
 from rpms.envs.base import LiveGame, Task
 from rpms.envs.manuals import load_manual
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.nodes.arbitration import arbitration
 from rpms.nodes.belief_update import belief_update
 from rpms.nodes.goal_retrieval import goal_retrieval
@@ -143,7 +143,7 @@ def play(
                     state |= arbitration(state)
                 state |= memory_selection(state)
             now, blocks = decision_point(state), knowledge_blocks(knowledge_of(state))
-            choices = applicable_actions(now)[:SHORTLIST] if context.guard == "policy" else []
+            choices = applicable_actions(now)[:SHORTLIST] if context.guard == "procedure" else []
             moment = Moment(
                 state, blocks, offered_actions(env, choices), now, game, manual, env, context,
             )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.rules import Manual, match_action
 from rpms.rules.predicates import Predicate
 from rpms.rules.registry import reading

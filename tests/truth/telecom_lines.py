@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from rpms.envs.manuals import load_manual
 from rpms.envs.telecom import belief as beliefs
 from rpms.envs.telecom.adapter import HAND_OVER, TYPES, all_tasks
-from rpms.guard.policy import veto
+from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
 from rpms.rules import already_done, match_action
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import UNSHOWN, Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.rules.wording import UNSHOWN, need, statement
+from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.truth.playing import Moment
 from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, true_always
@@ -249,7 +249,7 @@ def fact_fault(moment: Moment, fact: str) -> str:
 def vetoes_hold(moment: Moment, actions: Iterable[str]) -> Iterator[str]:
     """What the guard would say against actions must be true, and its advice possible."""
     for action in actions:
-        if against := veto(moment.now, action):
+        if against := find_violation(moment.now, action):
             for fault in (*reason_faults(moment, action, against.reason),
                           *advice_faults(moment, action)):  # fmt: skip
                 yield f"{moment.where}: {fault}: veto of '{action}': {against.reason}"

@@ -33,7 +33,6 @@ ARMS: dict[str, RunContext] = {
     "S": RunContext.for_condition("S"),
     "B": RunContext.for_condition("B"),
     "B all rules": RunContext.for_condition("B").with_(rules_scope="all"),
-    "B rules of the sub-goal": RunContext.for_condition("B").with_(rules_scope="sub_goal"),
     "C": RunContext.for_condition("C"),
     "C recorded": RunContext.for_condition("C").with_(memory_form="recorded"),
     "D": RunContext.for_condition("D"),
@@ -283,8 +282,8 @@ def test_evidence_that_is_told_as_a_fact_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stage, "explain_rejection", old_reason)
     assert any("was rejected" in fault and "is not so" in fault
                for fault in telecom_faults_of("B", "mistaken"))  # fmt: skip
-    words = importlib.import_module("rpms.rules.wording")
-    monkeypatch.setattr(words, "UNSHOWN", "")
+    conditions = importlib.import_module("rpms.rules.predicates")
+    monkeypatch.setattr(conditions, "UNSHOWN", "")
     assert any("met in truth: veto of" in fault for fault in telecom_faults_of("B", "anything"))
 
 

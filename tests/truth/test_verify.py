@@ -6,7 +6,7 @@ from collections import Counter
 
 from rpms.evals.running.diff_arms import played_states
 from rpms.evals.running.expert import llm_call
-from rpms.guard.policy import veto
+from rpms.guard.procedure import find_violation
 from rpms.nodes.state import decision_point
 from rpms.rules import check_action, match_action
 from rpms.rules.predicates import evaluate
@@ -28,7 +28,7 @@ def test_most_of_what_a_random_player_is_rejected_for_is_stopped() -> None:
                 if point is not None:
                     turn = moment.state["history"][-1]
                     if turn["failed"]:
-                        rejected[veto(point, turn["action"]) is not None] += 1
+                        rejected[find_violation(point, turn["action"]) is not None] += 1
                     else:
                         diagnosis = check_action(point.manual, turn["action"], point.belief)
                         assert diagnosis.verdict != "fails", (moment.where, turn["action"])
@@ -44,7 +44,7 @@ def test_the_expert_acts_on_nothing_that_it_is_not_at_and_is_never_stopped() -> 
         if "decisions" in update:  # a mistake that it repeats on purpose
             continue
         action, point = update["action"], decision_point(state)
-        assert veto(point, action) is None, action
+        assert find_violation(point, action) is None, action
         rule, names = match_action(point.manual, action) or (None, {})
         assert rule is not None
         if rule.name == "go_to":

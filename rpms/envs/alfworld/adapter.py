@@ -118,12 +118,7 @@ class AlfworldGame(LiveGame):
         """The facts that TextWorld holds true, for tests and metrics only."""
         return self._engine.facts()
 
-    def admissible(self) -> tuple[str, ...]:
-        """TextWorld's list of valid commands, for tests only."""
-        return self._state.admissible_commands
-
     def commands(self) -> list[str]:
-        """The valid commands in the agent's wording, for runs that show them."""
         return [read_action(command) for command in self._state.admissible_commands]
 
     def close(self) -> None:
@@ -140,7 +135,7 @@ class AlfworldGame(LiveGame):
         self._state = self._engine.restore(state)
 
     def demands(self, actions: Sequence[str]) -> list[dict[str, bool] | None]:
-        """The preconditions of each action and whether they hold, for audits only."""
+        """The preconditions in alfworld's PDDL domain, each with whether it holds."""
         game = self._engine.game
         commands = [to_game(action, game.release.dialect) for action in actions]
         return truth.preconditions(commands, game, self._engine.facts())
@@ -161,7 +156,6 @@ class Alfworld(Environment):
     packages = ("alfworld",)
     max_live = None
     ends_lost = False
-    lists_actions = True
     states_decide = False  # no action has hot, cool or clean as a precondition
     nowhere = "middle of the room"
     results = COMMANDS
@@ -218,12 +212,6 @@ class Alfworld(Environment):
 
     def open_game(self) -> LiveGame:
         return AlfworldGame()
-
-    def demands(
-        self, game: LiveGame, actions: Sequence[str]
-    ) -> list[dict[str, bool] | None] | None:
-        """The preconditions in alfworld's PDDL domain, each with whether it holds."""
-        return game.demands(actions) if isinstance(game, AlfworldGame) else None
 
 
 ENVIRONMENT = Alfworld()

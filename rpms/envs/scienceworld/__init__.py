@@ -2,6 +2,6 @@
 
 PACKAGE = "scienceworld"
 MISSING = (
-    "the environment 'scienceworld' needs the package scienceworld; run 'make setup' in a clone, "
-    "or pip install 'rpms[scienceworld]'"
+    "the environment 'scienceworld' needs the package scienceworld; run 'make setup' or "
+    "pip install -e '.[scienceworld]' in a clone of RPMS"
 )

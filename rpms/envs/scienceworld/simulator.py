@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from py4j.java_gateway import GatewayClient, GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from rpms.envs.base import Outcome, Task
+from rpms.envs.base import LiveGame, Outcome, Task
 from rpms.envs.scienceworld import MISSING, PACKAGE
 from rpms.envs.scienceworld.tasks import read_source, simplifications
 from rpms.envs.scienceworld.things import INVENTORY, UNKNOWN_COMMAND
@@ -320,7 +320,7 @@ def _find_agent(tree: dict[str, Any]) -> tuple[str, list[str]]:
     raise EnvironmentFault("ScienceWorld's object tree has no agent in any room")
 
 
-class ScienceWorldGame:
+class ScienceWorldGame(LiveGame):
     """A JVM that the first episode starts and all later ones share."""
 
     def __init__(self) -> None:

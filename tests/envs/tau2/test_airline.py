@@ -64,7 +64,7 @@ def test_a_legal_call_next_to_a_violation_passes(case: tuple[Any, ...]) -> None:
 
 
 def test_the_tools_themselves_accept_more_than_half_of_the_planted_violations() -> None:
-    """The figure of docs/desks.md: what stands between the agent and the database is the guard."""
+    """The figure of docs/guard-your-agent.md: the guard stands before the database."""
     answers = [DESK.open().call(case.call.tool, dict(case.call.arguments)) for case in PLANTED]
     accepted = [answer for answer in answers if not answer.startswith("Error")]
     assert (len(accepted), len(PLANTED)) == (28, 42)

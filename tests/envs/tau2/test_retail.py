@@ -12,7 +12,6 @@ import yaml
 
 pytest.importorskip("tau2")
 
-from rpms.envs import get_environment
 from rpms.envs.tau2.retail import DESK
 from rpms.guard import Call, RulesGuard
 from rpms.guard.audit import audit_conversation, read_messages
@@ -20,7 +19,6 @@ from rpms.guard.conversation import ConversationTracker
 from rpms.guard.decision import Judgement
 from rpms.guard.sources import compare_policy
 from rpms.rules.example_calls import ExampleCall
-from tests.command_line import in_process
 from tests.envs.tau2.random_retail import compare
 from tools.desk_gold import DeskConversation, play
 
@@ -96,7 +94,7 @@ def test_every_sentence_of_the_policy_is_a_rule_or_excused() -> None:
 
 
 def test_every_planted_violation_is_refused_by_its_rule() -> None:
-    """The figures are those of docs/desks.md."""
+    """The figures are those of docs/guard-your-agent.md."""
     found = [(case, *judged(case)) for case, _ in violations()]
     assert [
         (case, judgement)
@@ -262,30 +260,3 @@ def test_a_user_who_was_not_found_is_not_authenticated() -> None:
         read = read_messages({"messages": [*FOUND, answer(0, text), LOOK]}, "log:1")
         *_, last = audit_conversation(ConversationTracker.open(DESK), read)
         assert (last.verdict, last.rule) == ("against", "P-AUTHENTICATED"), text
-
-
-def test_the_desk_is_found_by_its_name() -> None:
-    assert get_environment("retail") is DESK
-
-
-def test_the_audit_of_a_log_names_the_line_of_bad_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rpms = in_process(monkeypatch, capsys)
-    found = [*FOUND, answer(0, "olivia_ito_3591")]
-    lines = [
-        json.dumps({"id": "first", "messages": [*found, LOOK, answer(1, "Error: no"), CANCEL]}),
-        json.dumps(
-            {"messages": [*found, reply(1, "refund_order", {}), reply(2, "calculate", "{")]}
-        ),
-    ]
-    log = tmp_path / "log.jsonl"
-    log.write_text("\n".join(lines), encoding="utf-8")
-    done = rpms("audit", log, "--env", "retail")
-    assert done.code == 1 and done.err == ""
-    assert "conversation first, call 2" in done.out and "uninformed [P-CANCEL-PENDING]" in done.out
-    assert "conversation 2, call 1" in done.out and "[unknown tool]" in done.out
-    assert "conversation 2, call 2" in done.out and "[unreadable arguments]" in done.out
-    log.write_text("\n".join([lines[0], '{"messages": [']), encoding="utf-8")
-    done = rpms("audit", log, "--env", "retail")
-    assert done.code == 2 and f"{log}:2" in done.err and done.err.count("\n") == 1

@@ -10,7 +10,8 @@ from rpms.envs.base import Outcome
 from rpms.envs.manuals import load_manual
 from rpms.envs.tau2.domain import all_tasks
 from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame
-from rpms.guard.policy import Veto, veto
+from rpms.guard.decision import Violation
+from rpms.guard.procedure import find_violation
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief
 
@@ -26,7 +27,7 @@ class Step(NamedTuple):
     """A call, what spoke against it, and what came of it."""
 
     action: str
-    veto: Veto | None
+    veto: Violation | None
     outcome: Outcome
 
 
@@ -37,9 +38,9 @@ class Player:
         self.game, self.goal = TelecomGame(), WORLD.parse_goal(task["goal"])
         self.belief: Belief = WORLD.first_belief(self.game.reset(task))
 
-    def veto(self, action: str) -> Veto | None:
+    def veto(self, action: str) -> Violation | None:
         step = WORLD.sub_goal(self.goal, self.belief, [])
-        return veto(DecisionPoint(MANUAL, self.goal, step, self.belief), action)
+        return find_violation(DecisionPoint(MANUAL, self.goal, step, self.belief), action)
 
     def play(self, *actions: str) -> Iterator[Step]:
         for action in actions:

@@ -11,13 +11,13 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 
+from rpms import StateMemory
 from rpms.envs.tau2.domain import all_tasks
 from rpms.envs.telecom.adapter import TYPES
 from rpms.envs.telecom.belief import read_call
 from rpms.graph import build_graph, run_episode
 from rpms.guard import RulesGuard
 from rpms.guard.guarded_tool import messages_in
-from rpms.middleware import StateMemory
 from rpms.rules.judgement import StepJudgement, judge
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text

@@ -34,6 +34,13 @@ def look(*orders: str) -> list[Reply]:
     return [[("get_order", {"order_id": name})] for name in orders]
 
 
+KNOWN = [*IDENTIFY, *look("O1", "O2", "O3")]
+"""The customer is identified, and three orders were looked up."""
+COUNT = len(KNOWN)
+KINDS = ["agent", "protected", "node"]
+"""Ways in which a guard stands in front of the tools."""
+
+
 def refund(order: Any, usd: Any, **more: Any) -> Proposal:
     return "refund", {"customer_id": "C1", "order_id": order, "usd": usd, **more}
 

@@ -1,9 +1,9 @@
-"""The policy: the applicable actions of the current sub-goal, and the vetoes of others.
+"""The procedure: the applicable actions of the current sub-goal, and why others may not be taken.
 
-The manual says what is possible, the policy what to do. The domain tier lists, for every sub-goal,
-action patterns that apply to it, best first. They are filled with the names in the belief, and kept
-if Tier 3 allows them, no rule forbids them, and they were not tried without effect. The environment
-is not asked.
+The manual says what is possible, the procedure what to do. The domain tier lists, for every
+sub-goal, action patterns that apply to it, best first. They are filled with the names in the
+belief, and kept if Tier 3 allows them, no rule forbids them, and they were not tried without
+effect. The environment is not asked.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations, product
-from typing import NamedTuple
 
-from rpms.guard.decision import violations
+from rpms.guard.decision import Violation, violations
 from rpms.rules.conditions import (
     DecisionPoint,
     compared,
@@ -38,13 +37,6 @@ COMPARING = ("reads_lowest", "reads_highest")
 NO_SUCH_ACTION, NO_EFFECT = "O-FAIL-003", "U-FAIL-001"
 
 
-class Veto(NamedTuple):
-    """The reason against an action, as a clause about "it", and the id of its rule."""
-
-    rule: str
-    reason: str
-
-
 def with_rejections(point: DecisionPoint) -> DecisionPoint:
     """The decision point with places that rejections showed to be at this spot.
 
@@ -64,7 +56,7 @@ def with_rejections(point: DecisionPoint) -> DecisionPoint:
     return point._replace(belief=belief)
 
 
-def veto(point: DecisionPoint, action: str) -> Veto | None:
+def find_violation(point: DecisionPoint, action: str) -> Violation | None:
     """Why an action should not be executed: infeasible, forbidden or tried without effect.
 
     An action that led back here once may be tried again, as the rule says: the third time is
@@ -72,34 +64,34 @@ def veto(point: DecisionPoint, action: str) -> Veto | None:
     vetoed as well.
     """
     loops = [repeated for repeated, times in Counter(point.repeated_here).items() if times > 1]
-    base_veto = _base_veto(point._replace(repeated_here=loops), action)
-    return base_veto or (_answer_veto(point, action) if point.check_answers else None)
+    base_violation = _base_violation(point._replace(repeated_here=loops), action)
+    return base_violation or (_answer_violation(point, action) if point.check_answers else None)
 
 
-def _base_veto(point: DecisionPoint, action: str) -> Veto | None:
+def _base_violation(point: DecisionPoint, action: str) -> Violation | None:
     """The veto of an action that does not depend on the procedure."""
     if action in point.belief["disambiguation"]:
         return None
     matched, principles = match_action(point.manual, action), point.manual.principles
     if matched is None and NO_SUCH_ACTION in principles:
-        return Veto(NO_SUCH_ACTION, "it is not one of the available actions")
+        return Violation(NO_SUCH_ACTION, "it is not one of the available actions")
     if matched is not None:
         for violation in violations(point.manual, *matched, point.belief, point.goal):
-            return Veto(violation.rule, violation.reason)
+            return violation
     if NO_EFFECT not in principles:
         return None
     if action in point.rejected:  # even a repeatable one: the environment does not know it
-        return Veto(NO_EFFECT, "it was rejected before, and nothing has changed since")
+        return Violation(NO_EFFECT, "it was rejected before, and nothing has changed since")
     if matched and matched[0].repeatable:
         return None
     if action in point.no_effect:
-        return Veto(NO_EFFECT, "it changed nothing before, and nothing has changed since")
+        return Violation(NO_EFFECT, "it changed nothing before, and nothing has changed since")
     if action in point.repeated_here:
-        return Veto(NO_EFFECT, "it was played in this very situation twice and led back here")
+        return Violation(NO_EFFECT, "it was played in this very situation twice and led back here")
     return None
 
 
-def _answer_veto(point: DecisionPoint, action: str) -> Veto | None:
+def _answer_violation(point: DecisionPoint, action: str) -> Violation | None:
     """Veto an irreversible answer that differs from the procedure's choice.
 
     Only the parameter that holds the answer is compared: the same box may be filled with `water` or
@@ -132,7 +124,7 @@ def _answer_veto(point: DecisionPoint, action: str) -> Veto | None:
     in_view = matches & {*map(_plain, point.belief["visible"])}
     if patterns and not choices and (compares or not in_view):
         return None
-    return Veto(rule.id, "it cannot be undone, and it is not what the current objective needs")
+    return Violation(rule.id, "it cannot be undone, and it is not what the current objective needs")
 
 
 def _plain(text: str) -> str:
@@ -181,7 +173,7 @@ def _offer(
         count, rule_id = len(choices), rule.id if point.manual.knows(rule) else ""
         for names in _fitting(point, pattern, rule):
             action = (pattern.wording or rule.syntax).format(**names)
-            if action not in choices and _base_veto(point, action) is None:
+            if action not in choices and _base_violation(point, action) is None:
                 readings = compared(point) if "{readings}" in pattern.because else ""
                 usual = _usual(point, pattern, names) if "{usual}" in pattern.because else ""
                 reason = pattern.because.format(**names, readings=readings, usual=usual)
@@ -211,9 +203,9 @@ def _obstacle(point: DecisionPoint, pattern: ApplicableAction) -> str:
     for names in fillings:
         if all(holds(point, condition, names) for condition in conditions):
             action = rule.syntax.format(**names)
-            found_veto = veto(point, action)
+            violation = find_violation(point, action)
             other_goals = "it is meant for other types of goals"
-            return f"'{action}' would not do: {found_veto.reason if found_veto else other_goals}"
+            return f"'{action}' would not do: {violation.reason if violation else other_goals}"
     for condition in conditions:
         if not any(holds(point, condition, names) for names in fillings):
             return f"'{condition}' is not known to hold of anything"

@@ -8,7 +8,8 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.policy import applicable_actions, veto
+from rpms.guard.decision import Violation
+from rpms.guard.procedure import applicable_actions, find_violation
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
@@ -129,22 +130,26 @@ def test_a_last_resort_is_offered_only_when_nothing_else_is() -> None:
      "D-TRANS-003", "a rule forbids it for this goal"),
 ])  # fmt: skip
 def test_vetoes(action: str, fields: dict[str, Any], rule: str, says: str) -> None:
-    against = veto(now(**fields), action)
+    against = find_violation(now(**fields), action)
     assert against is not None
     assert (against.rule, against.reason) == (rule, says)
 
 
 def test_what_was_tried_in_vain_is_not_tried_again() -> None:
-    against = veto(now(no_effect=("go to fridge 1",)), "go to fridge 1")
-    assert against == ("U-FAIL-001", "it changed nothing before, and nothing has changed since")
+    against = find_violation(now(no_effect=("go to fridge 1",)), "go to fridge 1")
+    assert against == Violation(
+        "U-FAIL-001", "it changed nothing before, and nothing has changed since"
+    )
     assert "go to fridge 1" not in actions(now(no_effect=("go to fridge 1",)))
-    assert veto(now(), "go to fridge 1") is None
+    assert find_violation(now(), "go to fridge 1") is None
     # Waiting and looking may be repeated: time passes. What was refused may not.
-    assert veto(science(("wait",), visible=["stove"]), "wait") is None
+    assert find_violation(science(("wait",), visible=["stove"]), "wait") is None
     looked = science(("look in stove", "wait"), visible=["stove"])
-    assert veto(looked, "look in stove") is None
-    against = veto(looked._replace(rejected={"look in stove"}), "look in stove")
-    assert against == ("U-FAIL-001", "it was rejected before, and nothing has changed since")
+    assert find_violation(looked, "look in stove") is None
+    against = find_violation(looked._replace(rejected={"look in stove"}), "look in stove")
+    assert against == Violation(
+        "U-FAIL-001", "it was rejected before, and nothing has changed since"
+    )
 
 
 SCIENCE = load_manual("scienceworld")
@@ -160,9 +165,11 @@ def test_a_way_that_led_back_is_not_taken_again_while_another_is_left() -> None:
     again = here._replace(repeated_here=[best])
     assert actions(again)[0] == second and best not in actions(again)
     # The guard lets a second try pass, as the rule does, and sends the third back.
-    assert veto(again, best) is None
+    assert find_violation(again, best) is None
     reason = "it was played in this very situation twice and led back here"
-    assert veto(here._replace(repeated_here=[best, best]), best) == ("U-FAIL-001", reason)
+    assert find_violation(here._replace(repeated_here=[best, best]), best) == Violation(
+        "U-FAIL-001", reason
+    )
     # Where nothing else is left, one of them may have been left too early.
     assert actions(here._replace(repeated_here=actions(here))) == actions(here)
 
@@ -177,7 +184,7 @@ def science(no_effect: tuple[str, ...] = (), **fields: Any) -> DecisionPoint:
 @pytest.mark.parametrize("thing", ["stove", "metal pot", "lead", "kitchen"])
 def test_no_focus_on_what_is_not_the_target(thing: str) -> None:
     seen = science(visible=["stove", "metal pot", "lead", "tin"], last_seen={"tin": "metal pot"})
-    against = veto(seen, f"focus on {thing}")
+    against = find_violation(seen, f"focus on {thing}")
     assert against is not None and against.rule
-    assert veto(seen, "focus on tin") is None
+    assert find_violation(seen, "focus on tin") is None
     assert actions(seen)[0] == "focus on tin"

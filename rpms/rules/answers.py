@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from rpms.guard.decision import bind, carry_out, note_call
 from rpms.rules import Manual
+from rpms.rules.calls import bind, carry_out, note_call
 from rpms.rules.predicates import argument_names
 from rpms.rules.scalars import UNKNOWN
 from rpms.rules.values import record_name

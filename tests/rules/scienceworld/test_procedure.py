@@ -10,7 +10,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.goals import plan_for
 from rpms.envs.scienceworld.tasks import catalogue, description
-from rpms.guard.policy import applicable_actions, veto
+from rpms.guard.procedure import applicable_actions, find_violation
 from rpms.rules.ablate import leave_out
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.belief import Belief, Event, empty_belief
@@ -270,7 +270,7 @@ def test_a_question_is_answered_first_and_with_what_the_belief_means() -> None:
     now = DecisionPoint(
         MANUAL, goal, SubGoal(name="take_object", target="lead", progress=0), belief
     )
-    assert veto(now, "1") is None and veto(now, "2") is not None
+    assert find_violation(now, "1") is None and find_violation(now, "2") is not None
 
 
 def test_where_one_arrives_is_looked_at_first() -> None:
@@ -337,8 +337,8 @@ def test_at_the_limit_itself_it_is_measured_again(degrees: str, best: str) -> No
     assert applicable_actions(now)[0]["action"] == best
     for box in ("green box", "blue box"):
         action = f"move unknown substance B to {box}"
-        assert veto(now, action) is None, "a box is an answer, and feasible"
-        against = veto(now._replace(check_answers=True), action)
+        assert find_violation(now, action) is None, "a box is an answer, and feasible"
+        against = find_violation(now._replace(check_answers=True), action)
         assert (against is None) == (action == best)
 
 
@@ -525,9 +525,9 @@ def test_what_cannot_be_undone_is_done_with_what_the_procedure_has_for_it(
     sentence: str, step: str, action: str, fields: dict[str, Any], verified: bool
 ) -> None:
     now = point(sentence, step, **fields)
-    plain = veto(now, action)
+    plain = find_violation(now, action)
     assert plain is None or "in view" in plain.reason, "without the setting no answer is judged"
-    against = veto(now._replace(check_answers=True), action)
+    against = find_violation(now._replace(check_answers=True), action)
     assert verified == (against is None or "cannot be undone" not in against.reason)
     if not verified:
         assert against and against.rule == "E-ACT-005"
@@ -537,7 +537,7 @@ def test_without_the_procedures_or_the_rule_nothing_is_asked_of_them() -> None:
     now = point(PLANES, "focus_object", visible=BOTH, flags=READ)._replace(check_answers=True)
     for left_out in ("domain", "E-ACT-005"):
         manual = leave_out(MANUAL, [left_out])
-        assert veto(now._replace(manual=manual), "focus on inclined plane C") is None
+        assert find_violation(now._replace(manual=manual), "focus on inclined plane C") is None
 
 
 def test_what_was_read_is_said_with_what_follows_from_it() -> None:
