@@ -18,6 +18,7 @@ from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import condition_contexts
 from rpms.evals.running.runner import RunSession, Watch, local_pool
 from rpms.evals.running.workers import Pool
+from rpms.models.reply_cache import cached_replies
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, drop, new_advice, new_recall
@@ -227,7 +228,8 @@ def play_short(
     run = RunSession(plan, folder, budget=budget)
     try:
         workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
-        run.play(workers, capacity, capacity * workers.size, watch)
+        with cached_replies(plan.cache):
+            run.play(workers, capacity, capacity * workers.size, watch)
     finally:
         run.close()
     return run

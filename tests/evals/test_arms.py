@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import rpms
-from rpms.evals.analysis.step_analysis import analyses
+from rpms.envs import Task, get_environment
+from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
 from rpms.evals.running.plan_file import choose_arms
@@ -52,7 +53,7 @@ def test_an_arm_of_the_command_line(
         ("x:scf", "'scf' is not SETTING=VALUE"),
         ("x:k=many", "k=many is not a number"),
         ("x:k=-1", "k=-1 is not possible"),
-        ("x:colour=red", "unknown setting 'colour'; known: action_list"),
+        ("x:colour=red", "unknown setting 'colour'; known: arbitration"),
         ("x:condition=Z", "unknown condition 'Z'"),
         ("Z", "unknown condition 'Z'"),
         ("x:model='a,b", "--arm 'x:model='a,b': a quote is not closed"),
@@ -158,7 +159,7 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
     report = rpms.evaluate(arms, out=tmp_path / "run", limit=1, execution=execution, show=False)
     lines = {line["condition"]: line for line in lines_of(tmp_path / "run")}
     assert len(lines) == 3 and report.run.complete
-    (mine,) = analyses(report.run, report.run.played("mine")).values()
+    (mine,) = (analysis_of(report.run, each) for each in report.run.played("mine"))
     assert mine.dropped["scf"] == mine.recalled > 0
     assert {turn["action"] for turn in lines["theirs"]["history"]} == {"look"}
     swapped = report.run.manifest.swapped
@@ -173,7 +174,10 @@ def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> 
 
 
 @pytest.mark.engine
-def test_in_one_process_functions_and_graphs_of_the_script_are_arms(tmp_path: Path) -> None:
+def test_in_one_process_functions_and_graphs_of_the_script_are_arms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no episode lists the split that the run has listed."""
     here = rpms.ExecutionOptions(workers=0)
     seen: list[str] = []
 
@@ -184,8 +188,16 @@ def test_in_one_process_functions_and_graphs_of_the_script_are_arms(tmp_path: Pa
     def local() -> rpms.RpmsGraph:
         return rpms.build_graph(after={"llm_call": watched}, context=RunContext(max_steps=2))
 
+    def tasks(split: str, count: int | None = None) -> list[Task]:
+        listings.append(split)
+        return list_tasks(split, count)
+
+    world, listings = get_environment("alfworld"), list[str]()
+    list_tasks = world.tasks
+    monkeypatch.setattr(world, "tasks", tasks)
     arms: dict[str, rpms.Arm] = {"D": RunContext(max_steps=2), "function": local, "graph": local()}
     report = rpms.evaluate(arms, out=tmp_path, limit=1, execution=here, show=False)
+    assert len(listings) == 1
     lines = {line["condition"]: line for line in lines_of(tmp_path)}
     actions = [turn["action"] for turn in lines["D"]["history"]]
     assert sorted(seen) == sorted([*actions, *actions])

@@ -59,8 +59,9 @@ BASE = RunContext(max_steps=9, model="openai:x")
 
 @pytest.mark.parametrize(("conditions", "settings", "said"), [
     # The label is as written; a policy never comes without its control.
-    ("A,D", {"guard": "policy", "temperature": 0.5},
-     {"A": "A+policy", "A control (random)": "A+policy", "D": "E", "D control (random)": "E"}),
+    ("A,D", {"guard": "procedure", "temperature": 0.5},
+     {"A": "A+procedure", "A control (random)": "A+procedure",
+      "D": "E", "D control (random)": "E"}),
     ("E", {"guard": "verify", "model": "last"}, {"E": "E"}),
     ("b+verify,A+offer,C", {}, {"B+verify": "B+verify", "A+offer": "A+offer", "C": "C"}),
     # Only what has an effect is told.

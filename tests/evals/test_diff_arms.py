@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rpms.evals.running.diff_arms import diff_arms
+from rpms.evals.running.diff_arms import diff_arms, played_states
 from rpms.vocabulary.context import RunContext
 from tests.command_line import in_process
 
@@ -25,16 +25,16 @@ PAIRS: dict[str, RunContext] = {
 @pytest.mark.xdist_group("jvm")
 def test_no_mechanism_is_without_effect_in_both_worlds() -> None:
     arms = {"D": D, **PAIRS}
-    homes = diff_arms(arms, "alfworld", limit=12)
-    rooms = diff_arms(arms, "scienceworld", limit=4, max_steps=15)
+    homes = diff_arms(arms, played_states(D, "alfworld", limit=12))
+    rooms = diff_arms(arms, played_states(D, "scienceworld", limit=4, max_steps=15))
     for home, room in zip(homes, rooms, strict=True):
         assert home.states > 100 and room.states > 30
         assert home.differing + room.differing > 0, home.second
 
 
 def test_an_arm_does_not_differ_from_itself_and_each_difference_has_an_example() -> None:
-    same, other = diff_arms({"D": D, "again": D, "C": RunContext.for_condition("C")}, "alfworld",
-                            limit=2)  # fmt: skip
+    arms = {"D": D, "again": D, "C": RunContext.for_condition("C")}
+    same, other = diff_arms(arms, played_states(D, "alfworld", limit=2))
     assert (same.differing, same.example) == (0, [])
     assert other.differing == other.states > 5
     assert any(line.startswith("-[RULES") for line in other.example) and other.where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,12 +15,12 @@ from rpms.envs import get_environment, live
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.step_analysis import Analysis, analyse
+from rpms.evals.running import episode
 from rpms.evals.running.episode import EpisodeResult, play_job
 from rpms.evals.running.plan import Job
 from rpms.graph import run_episode
 from rpms.graph.build import build_graph
 from rpms.models.controls import Replay
-from rpms.nodes.reset_env import make_reset_env
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
 
@@ -42,8 +43,7 @@ def job(index: int = 3, condition: str = "D") -> Job:
 
 async def play(job: Job, model: Any = None, truth: bool = True, **settings: Any) -> EpisodeResult:
     context = RunContext(**settings).under(job.condition)
-    graph = build_graph({"reset_env": make_reset_env(find=lambda state: job.task)}, model=model)
-    return await play_job(graph, job, context, truth)
+    return await play_job(build_graph(model=model), job, context, truth)
 
 
 def unpack(result: EpisodeResult) -> dict[str, Any]:
@@ -58,8 +58,11 @@ def analysed(result: EpisodeResult) -> Analysis:
 
 
 @pytest.mark.engine
-async def test_a_recorded_episode_is_the_episode_that_is_played() -> None:
-    """And its log tells what led to each decision."""
+async def test_a_recorded_episode_is_the_episode_that_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And its log tells what led to each decision; its clock ticks when it is looked at."""
+    monkeypatch.setattr(episode, "perf_counter", count().__next__)
     line, _ = result = await play(job())
     plain = run_episode(3, context=RunContext.for_condition("D"))
     assert set(line.data()) >= LINE
@@ -107,7 +110,7 @@ async def test_a_belief_that_drifts_is_counted(monkeypatch: pytest.MonkeyPatch) 
     line, _ = result = await play(job(condition="A"), Replay(actions=[]), max_steps=3)
     assert analysed(result).belief_error_steps == analysed(result).checked_steps == line.steps == 3
     assert any("moon 1" in text for text in unpack(result)["steps"][0]["belief_errors"])
-    monkeypatch.setattr(live, "ainspect", None)  # it may be left out
+    monkeypatch.setattr(live, "inspect", None)  # it may be left out
     line, _ = result = await play(job(condition="A"), Replay(actions=[]), truth=False, max_steps=2)
     counts = analysed(result)
     assert (counts.checked_steps, counts.belief_error_steps, line.steps) == (0, 0, 2)
@@ -156,7 +159,7 @@ async def test_a_model_that_fails_leaves_a_whole_log() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("guard", ["off", "verify", "policy"])
+@pytest.mark.parametrize("guard", ["off", "verify", "procedure"])
 async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(guard: str) -> None:
     result = await play(job(condition="B"), Replay(actions=["levitate"] * 9), guard=guard,
                         max_steps=3)  # fmt: skip

@@ -13,13 +13,13 @@ from rpms.evals.records.run_folder import read_log, read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import write_run
 
-pandas = pytest.importorskip("pandas")
 WINS = {"A": [True, False], "D": [True, True]}
 ID = ["run", *KEY]
 
 
 def test_a_row_for_each_episode_and_for_each_step(tmp_path: Path) -> None:
     frames = rpms.load(write_run(tmp_path, WINS))
+    assert frames.episodes.columns.is_unique and frames.steps.columns.is_unique
     episodes, steps = frames.episodes, frames.steps
     assert list(episodes.groupby("condition").success.sum()) == [1, 2]
     assert not episodes.duplicated(ID).any() and set(episodes.model) == {"sim"}
@@ -43,8 +43,8 @@ def test_several_runs_together_and_where_each_lost_episode_went_wrong(tmp_path: 
     assert list(frames.episodes.groupby("run").size()) == [4, 4]
     assert not frames.episodes.duplicated(ID).any()
     lost = frames.episodes[~frames.episodes.success]
-    assert list(frames.causes.task) == list(lost.task) and len(lost)
-    assert set(frames.causes.cause) == {"belief error"} and set(frames.causes.step) == {4}
+    assert len(lost) and set(lost.cause) == {"belief error"} and set(lost.cause_step) == {4}
+    assert list(rpms.load(*folders).episodes.run) == list(frames.episodes.run)
 
 
 @pytest.mark.engine
@@ -64,14 +64,27 @@ def test_a_real_run(real_run: Path) -> None:
     assert len(frames.compliance) == sum(len(step["judged"]) for step in steps)
 
 
+def test_the_frame_says_which_episodes_count(tmp_path: Path) -> None:
+    """The rate of the report is a groupby of the frame."""
+    error = {("A", 0): {"failure_mode": "model_error"}}
+    folder = write_run(tmp_path, WINS, lines=error, logs=False)
+    episodes = rpms.load(folder).episodes
+    assert list(episodes.counted) == [False, True, True, True] and episodes.final.all()
+    tasks = episodes[episodes.counted].groupby(["condition", "task"]).success.mean()
+    rows = rpms.report(folder).as_json()["tables"]["main"]["rows"]
+    rates = [row["success rate"]["share"] for row in rows]
+    assert list(tasks.groupby("condition").mean()) == rates == [0, 1]
+
+
 def test_what_cannot_be_loaded_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(RpmsError, match=r"no manifest\.json"):
         rpms.load(tmp_path)
-    with pytest.raises(RpmsError, match="no folder was given"):
-        rpms.load([])
+    for none in ((), ([],)):
+        with pytest.raises(RpmsError, match="no folder was given"):
+            rpms.load(*none)
     frames = rpms.load(write_run(tmp_path, WINS, logs=False))
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(RpmsError, match=r"^pandas tables need pandas.*rpms\[analysis\]'$"):
+    with pytest.raises(RpmsError, match=r"^pandas is not installed: .*\.\[report\]' in a clone$"):
         _ = frames.episodes

@@ -32,7 +32,7 @@ def test_rounds_differ_in_seed_and_later_ones_sample() -> None:
     assert {c.condition for c in (first, second, third)} == {"B"}
     assert first.model == "openai:m" and first.max_steps == 9
     assert round_context(base.with_(temperature=1.0), 2).temperature == 1.0
-    assert round_context(base, 1, "E").guard == "policy"
+    assert round_context(base, 1, "E").guard == "procedure"
 
 
 def test_rules_only_runs_of_a_learning_split_are_taken_and_named(tmp_path: Path) -> None:

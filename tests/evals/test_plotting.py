@@ -203,5 +203,5 @@ def test_without_matplotlib_one_is_told_what_to_install(
         return real(name, *others, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RpmsError, match=r"plots need matplotlib.*pip install 'rpms\[analysis\]'"):
+    with pytest.raises(RpmsError, match=r"plots need matplotlib.*pip install -e '\.\[report\]'"):
         report.plot()

@@ -81,7 +81,7 @@ def test_the_paper_protocol_is_what_the_prompts_show() -> None:
 
 KEYS = [
     "split", "tasks", "types missing", "arms", "wording", "steps", "examples", "history",
-    "action list", "system prompt", "trials", "repeats", "decoding", "learning data", "memory",
+    "system prompt", "trials", "repeats", "decoding", "learning data", "memory",
     "recall", "rules", "rules printed",
 ]  # fmt: skip
 
@@ -101,7 +101,7 @@ def test_every_point_is_there(run: Run) -> None:
     assert {name: card[name] for name in KEYS[2:]} == {
         "types missing": "not recorded", "arms": "as their labels say", "wording": "the paper's",
         "steps": "50", "examples": "1", "history": "all turns",
-        "action list": "not shown", "system prompt": "ours", "trials": "1", "repeats": "1",
+        "system prompt": "ours", "trials": "1", "repeats": "1",
         "decoding": "temperature 0, seed 0, at most 256 tokens, free replies",
         "learning data": "sim, 60 tasks", "memory": "mmmmmmmm",
         "recall": "grounded, at most 3 of each type, all types, 400 tokens", "rules": "rrrrrrrr",

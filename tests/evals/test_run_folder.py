@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rpms.evals.analysis.report import build_report, read_report
-from rpms.evals.analysis.report.page import render_page
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.page import render_page, step_pages
 from rpms.evals.records.run_folder import (
     EPISODES,
     MANIFEST,
@@ -21,11 +21,11 @@ from rpms.evals.records.run_folder import (
     read_log,
     read_records,
     read_run,
-    slug,
     step_log_file,
 )
 from rpms.evals.records.schema import Episode, EpisodeLine, Manifest
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.safe_text import slug
 from tests.evals import sample_runs
 from tests.evals.sample_runs import episode, manifest, step_log, task_id, write_run
 
@@ -82,7 +82,7 @@ def test_a_damaged_line_is_named_and_a_line_of_another_run_refused(tmp_path: Pat
     file.write_text("\n".join([lines[0], lines[1][:50], lines[2]]) + "\n")
     run = read_run(tmp_path)
     assert run.damaged == (2,) and len(run.episodes) == 2 and not run.complete
-    report = build_report(run).as_markdown()
+    report = read_report(tmp_path).as_markdown()
     assert "Left out: 1 damaged line of episodes.jsonl (the first is line 2)" in report
     file.write_text(lines[0] + "\n" + json.dumps(episode("B", 1, True)) + "\n")
     with pytest.raises(RpmsError, match=r"episodes\.jsonl:2: condition 'B'"):
@@ -228,4 +228,6 @@ def test_a_report_says_how_many_logs_cannot_be_read(tmp_path: Path) -> None:
     assert "Missing or damaged: 1 step log. Such an episode counts" in report.as_markdown()
     page = render_page(report)
     assert "Missing or damaged: 1 step log." in page
-    assert 'id="log-0"' not in page and 'id="log-1"' in page
+    pages = [page for _, page in step_pages(report, "report.html")]
+    assert 'id="log-0"' not in pages[0] and 'id="log-1"' in pages[0]
+    assert all(f'id="log-{number}"' in pages[1] for number in range(2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis import step_analysis
 from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
+    KEPT,
     NOTHING_REJECTED,
     Analysis,
     analyse,
-    analyses,
+    analysis_of,
     in_prompt,
     read_analyses,
     source_type,
@@ -199,15 +202,56 @@ def test_what_a_guard_made_of_proposals_is_counted() -> None:
 def test_an_episode_without_steps_has_no_figures() -> None:
     analysis = analysed(mode="model_error")
     figures = {name: value for name, value in analysis.columns().items() if name != "logged"}
-    assert not any(value for name, value in figures.items() if name != "lost_by")
+    texts = ("lost_by", "cause", "cause_text")
+    assert not any(value for name, value in figures.items() if name not in texts)
     assert analysis.cause and analysis.cause.kind == "model error"
 
 
-def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analyses_are_kept_beside_the_run_and_made_anew_for_a_log_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same by several processes, by one, and from the file."""
     run = read_run(write_run(tmp_path, {"A": [False, False], "D": [True, True]}))
-    alone = analyses(run, run.episodes.values())
+    episodes = [*run.episodes.values()]
+    alone = [analysis_of(run, episode).columns() for episode in episodes]
     monkeypatch.setattr(step_analysis, "MANY", 1)
-    monkeypatch.setattr(step_analysis, "_ANALYSES", found := {})
-    read_analyses(run, processes=2)
-    assert len(found) == 4 and analyses(run, run.episodes.values()) == alone
-    assert len(found) == 4
+
+    def read_again() -> list[dict[str, Any]]:
+        monkeypatch.setattr(step_analysis, "_ANALYSES", {})
+        monkeypatch.setattr(step_analysis, "_FOLDERS", set())
+        read_analyses(run, processes=2)
+        return [analysis_of(run, episode).columns() for episode in episodes]
+
+    assert read_again() == alone and (tmp_path / KEPT).exists()
+    monkeypatch.setattr(step_analysis, "read_log", lambda file: None)  # no log is read again
+    monkeypatch.setattr(step_analysis, "MANY", 100)
+    assert read_again() == alone
+    changed = run.log_file(episodes[0])
+    changed.write_bytes(changed.read_bytes() + b" ")
+    assert [row["logged"] for row in read_again()] == [False, True, True, True]
+    (tmp_path / KEPT).write_bytes(b"damaged")
+    assert not any(row["logged"] for row in read_again())
+
+
+SCRIPT = """
+import sys
+import rpms
+from rpms.evals.analysis import step_analysis
+
+print("begun")
+step_analysis.MANY = 1
+print(len(rpms.load(sys.argv[1]).episodes), len(rpms.load(sys.argv[1]).steps))
+"""
+
+
+def test_a_script_that_loads_a_run_is_not_run_again_by_worker_processes(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", {"A": [False, False], "D": [True, True]}))
+    (tmp_path / "some_script.py").write_text(SCRIPT)
+    words = [sys.executable, str(tmp_path / "some_script.py"), str(tmp_path / "run")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "begun" and done.stdout.count("begun") == 1
+    keys = [step_analysis.key_of(run, episode) for episode in run.episodes.values()]
+    found = step_analysis.analyse_apart(keys, 2)
+    assert [found[key].columns() for key in keys] == [
+        analysis_of(run, episode).columns() for episode in run.episodes.values()
+    ]

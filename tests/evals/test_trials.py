@@ -49,7 +49,7 @@ def play(server: OpenAIServer, out: Path, trials: int = 3, budget: int = 0) -> R
         model="openai:m", base_url=server.url, memory_method="reflexion", max_steps=STEPS
     )
     execution = rpms.ExecutionOptions(workers=0, concurrency=1, budget=Budget(tokens=budget))
-    return rpms.evaluate({"D": context}, out=out, limit=1, trials=trials, cache=False,
+    return rpms.evaluate({"D": context}, out=out, limit=1, trials=trials,
                          execution=execution, show=False)  # fmt: skip
 
 

@@ -131,11 +131,3 @@ def commits_text(run: Run) -> str:
         return f"commit {next(iter(names))}"
     parts = (f"{commit} ({', '.join(runs)})" for commit, runs in names.items())
     return f"the commits differ: {'; '.join(parts)}"
-
-
-def by_run(run: Run, episodes: Sequence[Episode]) -> list[list[Episode]]:
-    """The episodes of each run of an experiment; one list for a single run."""
-    sides: list[list[Episode]] = [[] for _ in run.parts] if run.pooled else [[]]
-    for episode in episodes:
-        sides[run.part_number(episode)].append(episode)
-    return sides

@@ -1,18 +1,29 @@
-"""Run folders as tidy pandas tables, for analyses beyond the report.
+"""The frame: one row for each episode of one or several runs, and one for each step.
 
-pandas is optional: the extra ``analysis`` installs it.
+Tables, figures, verdict and page are made from it. pandas comes with the extra ``report``.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpms.envs import get_environment
-from rpms.evals.analysis.report.behaviour import cause_of
-from rpms.evals.analysis.step_analysis import analysis_of, in_prompt, shown_rules, source_type
+from rpms.evals.analysis.experiment import run_names
+from rpms.evals.analysis.measures import Pair, metric_of
+from rpms.evals.analysis.step_analysis import (
+    Analysis,
+    analysis_of,
+    in_prompt,
+    read_analyses,
+    shown_rules,
+    source_type,
+)
 from rpms.evals.analysis.tables import frame
 from rpms.evals.records.run_folder import Run, as_folders, read_log, read_run
 from rpms.evals.records.schema import Episode, Step, columns
@@ -23,30 +34,114 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-KEY = ("condition", "task")
+KEY = ("condition", "task", "repeat", "trial")
 # The columns of tables that may be empty, so that a query on an empty table works.
 COLUMNS = {
     "recalls": ("entry", "type", "source_type", "target_type", "advice", "score", "count",
                 "dropped_by", "reason", "warning", "rule", "shown", "success"),
     "decisions": tuple(name for name in Decision.__annotations__ if name != "step"),
     "compliance": ("rule", "verdict", "shown", "failed"),
-    "causes": ("cause", "text"),
 }  # fmt: skip
-EPISODE = tuple(columns(Episode))
+EPISODE = (*(name for name in columns(Episode) if name not in KEY), "error_place")
 # The fields of a step that are columns; ``_steps`` adds counts and names of the others.
 STEP = tuple(name for name in columns(Step) if name != "step")
 
 
-def load(folders: str | Path | Iterable[str | Path]) -> Frames:
-    """One or several run folders as pandas tables; no file is read twice."""
-    return Frames([read_run(folder) for folder in as_folders(folders)])
+def load(*folders: str | Path | Iterable[str | Path]) -> Frames:
+    """One or several run folders as pandas tables."""
+    paths = [path for each in folders or ([],) for path in as_folders(each)]
+    return Frames([read_run(path) for path in paths])
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run, or several joined ones, and the frame of its episodes."""
+
+    run: Run
+    pairs: dict[tuple[str, str], Pair] = field(default_factory=dict)
+    """The tests that were made."""
+
+    @property
+    def arms(self) -> list[str]:
+        return self.run.conditions
+
+    @property
+    def metric(self) -> str:
+        """The column of the primary figure."""
+        return metric_of(self.run.manifest.env)
+
+    @property
+    def runs(self) -> list[str]:
+        """The names in the column ``run``."""
+        return run_names(self.run) if self.run.pooled else [str(self.run.folder)]
+
+    @cached_property
+    def episodes(self) -> pd.DataFrame:
+        """The frame, with arms and runs as categories in their order."""
+        import pandas
+
+        table = episode_frame(self.run, self.runs)
+        return table.assign(
+            condition=pandas.Categorical(table.condition, self.arms),
+            run=pandas.Categorical(table.run, self.runs),
+        )
+
+    @cached_property
+    def played(self) -> pd.DataFrame:
+        """The last trial of each task and repeat, errors included."""
+        return self.episodes[self.episodes.final]
+
+    @cached_property
+    def judged(self) -> pd.DataFrame:
+        """The episodes that count in rates, means and tests."""
+        return self.episodes[self.episodes.counted]
+
+    def by(
+        self, *keys: str, of: pd.DataFrame | None = None
+    ) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+        """The judged episodes, or others, by arm, or by arm and run; also where there are none."""
+        table = self.judged if of is None else of
+        groups = dict(iter(table.groupby([*keys], observed=True)))
+        values = {"condition": self.arms, "run": self.runs}
+        for key in product(*(values[name] for name in keys)):
+            yield key, groups.get(key, table.iloc[:0])
+
+    @cached_property
+    def sides(self) -> dict[str, pd.DataFrame]:
+        """The judged episodes of each arm."""
+        return {arm: side for (arm,), side in self.by("condition")}
+
+
+def episode_frame(run: Run, names: Sequence[str]) -> pd.DataFrame:
+    """One row for each finished episode of a run, or of joined ones by these names."""
+    read_analyses(run, os.cpu_count() or 1)
+    final = {episode.key for arm in run.conditions for episode in run.played(arm)}
+    counted = {episode.key for arm in run.conditions for episode in run.judged(arm)}
+    rows = [
+        {
+            "run": names[run.part_number(episode)],
+            **{name: getattr(episode, name) for name in (*KEY, *EPISODE)},
+            "floored": episode.floored,
+            "is_error": episode.is_error,
+            "final": episode.key in final,
+            "counted": episode.key in counted,
+            "model": run.model(episode.condition),
+            **analysis_of(run, episode).columns(),
+        }
+        for episode in run.episodes.values()
+    ]
+    fields = ("run", *KEY, *EPISODE, "floored", "is_error", "final", "counted", "model",
+             *Analysis().columns())  # fmt: skip
+    table = frame(rows, fields)
+    return table.astype({"final": bool, "counted": bool, "success": bool, "is_error": bool})
 
 
 class Frames:
     """Tables with one row for each episode, step, recalled memory, proposal, or rule judged.
 
-    Every row has its ``run`` (the folder), ``condition``, ``task`` and, except in ``episodes``,
-    its ``step``: tables are joined by these. A table is made on first access.
+    Every row has its ``run`` (the folder), ``condition``, ``task``, ``repeat``, ``trial`` and,
+    except in ``episodes``, its ``step``: tables are joined by these. A table is made on first
+    access.
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -56,23 +151,15 @@ class Frames:
     @cached_property
     def episodes(self) -> pd.DataFrame:
         """One row for each finished episode."""
-        return frame(_episode(run, e) for run in self.runs for e in run.episodes.values())
+        tables = [episode_frame(run, [str(run.folder)]) for run in self.runs]
+        import pandas
+
+        return pandas.concat(tables, ignore_index=True)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
         """One row for each step, without the texts of prompts."""
         return self._of_steps(_steps)
-
-    @cached_property
-    def causes(self) -> pd.DataFrame:
-        """One row for each episode that was not won: its cause and the step (0 for none)."""
-        rows = (
-            {**_key(run, episode), "step": cause.step, "cause": cause.kind, "text": cause.text}
-            for run in self.runs
-            for episode in run.episodes.values()
-            if (cause := cause_of(run, episode))
-        )
-        return frame(rows, ("run", *KEY, "step", *COLUMNS["causes"]))
 
     @cached_property
     def recalls(self) -> pd.DataFrame:
@@ -105,17 +192,6 @@ class Frames:
 
 def _key(run: Run, episode: Episode) -> Row:
     return {"run": str(run.folder), **{name: getattr(episode, name) for name in KEY}}
-
-
-def _episode(run: Run, episode: Episode) -> Row:
-    return {
-        **_key(run, episode),
-        **{name: getattr(episode, name) for name in EPISODE},
-        "env": run.manifest.env,
-        "split": run.manifest.split,
-        "model": run.model(episode.condition),
-        **analysis_of(run, episode).columns(),
-    }
 
 
 def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:

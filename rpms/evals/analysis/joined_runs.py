@@ -1,8 +1,9 @@
 """Joins runs of the same tasks into one run, for tables, verdict and page.
 
-Runs of the same arms that differ only in the model or the seed are one experiment
+Runs of the same arms that differ only in the model, the seed or the tasks are one experiment
 (``experiment.py``). Other runs stay apart: an arm that several of them have is called after its
-folder too, ``D (runs/new)``. Only the tasks that all runs share count.
+folder too, ``D (runs/new)``. Only the tasks that all runs share count; runs of one experiment that
+share none are its parts, and the tasks of all count.
 """
 
 from __future__ import annotations
@@ -49,7 +50,13 @@ def read_joined(folders: Sequence[Path], separate: bool = False) -> Run:
     tasks = _common_tasks(runs)
     sides = [{label: _settings(run, label) for label in run.conditions} for run in runs]
     if not separate and (common := common_arms(runs, sides)):
-        return _pooled(runs, tasks, common, sides)
+        every = {task.id: task for run in runs for task in run.manifest.tasks}
+        return _pooled(runs, tasks or every, common, sides)
+    if not tasks:
+        raise RpmsError(
+            f"{runs[0].folder} and {runs[-1].folder} do not fit together: no task in common; "
+            "report them separately"
+        )
     arms = _labelled(runs, sides)
     episodes = [
         episode.model_copy(update={"condition": label})
@@ -108,11 +115,10 @@ def _common_tasks(runs: Sequence[Run]) -> dict[str, PlannedTask]:
         goals = {task.id: task.goal for task in run.manifest.tasks}
         tasks = {name: task for name, task in tasks.items() if goals.get(name) == task.goal}
         misfits = card_differences(frames[0], frame)
-        if misfits or not tasks:
-            reason = "; ".join(misfits) or "no task in common"
+        if misfits:
             raise RpmsError(
-                f"{runs[0].folder} and {run.folder} do not fit together: {reason}; report them "
-                "separately"
+                f"{runs[0].folder} and {run.folder} do not fit together: {'; '.join(misfits)}; "
+                "report them separately"
             )
     return tasks
 

@@ -10,7 +10,7 @@ so the count for the filter is an upper bound. The token budget is left out of b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from rpms.memory_store.methods.registry import find_method
@@ -26,7 +26,6 @@ MEMORY = "memory"
 """The mechanism that prints memories at all."""
 
 Step = Mapping[str, Any]
-Select = Callable[[Sequence[Recall], RunContext], list[Recall]]
 
 
 def changed_prompts(steps: Sequence[Step], settings: Mapping[str, Any]) -> dict[str, int]:
@@ -40,8 +39,11 @@ def changed_prompts(steps: Sequence[Step], settings: Mapping[str, Any]) -> dict[
     for step in steps:
         recalls = [cast(Recall, each) for each in step.get("recalls", []) if "conflict" in each]
         counts[MEMORY] += bool(surviving(recalls))
-        for mechanism in MECHANISMS:
-            counts[mechanism] += _changed(recalls, mechanism, select, context)
+        if acting := {*map(mechanism_of, recalls)} & {*MECHANISMS}:
+            printed = _printed(select([*_undone(recalls)], context))
+            for mechanism in acting:
+                without = _printed(select([*_undone(recalls, mechanism)], context))
+                counts[mechanism] += without != printed
     return dict(counts)
 
 
@@ -60,17 +62,7 @@ def mechanism_of(recall: Mapping[str, Any]) -> str:
     return str(recall["dropped_by"])
 
 
-def _changed(
-    recalls: Sequence[Recall], mechanism: Mechanism, select: Select, context: RunContext
-) -> bool:
-    if not any(mechanism_of(recall) == mechanism for recall in recalls):
-        return False
-    with_it, without = (_printed(select([*part], context)) for part in (
-        _undone(recalls, ""), _undone(recalls, mechanism)))  # fmt: skip
-    return with_it != without
-
-
-def _undone(recalls: Sequence[Recall], mechanism: str) -> Iterator[Recall]:
+def _undone(recalls: Sequence[Recall], mechanism: str = "") -> Iterator[Recall]:
     """The candidates before the selection, without the decisions of a mechanism."""
     for recall in recalls:
         if recall["dropped_by"] in SELECTED:

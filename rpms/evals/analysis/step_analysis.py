@@ -20,13 +20,22 @@ If the rule folder of a run is missing or has changed, the current manual is use
 from __future__ import annotations
 
 import gc
+import gzip
+import hashlib
+import json
 import multiprocessing
+import os
+import pickle
 import re
+import subprocess
+import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
@@ -35,8 +44,9 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
 from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
+from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
-from rpms.evals.records.schema import Episode, JobKey
+from rpms.evals.records.schema import Episode
 from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
@@ -44,7 +54,7 @@ from rpms.rules.predicates import evaluate, parse_predicate
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import stamp_of
+from rpms.vocabulary.files import json_bytes, stamp_of, write_whole
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth
 from rpms.vocabulary.recall import RECALL_OUTCOMES
@@ -64,8 +74,10 @@ GUARDED = ("retried", "fallback", "replaced", "overridden")
 """The counted verdicts of the guard."""
 MANY = 500
 """Below this number of episodes, starting processes takes longer than reading the step logs."""
-CACHED = 100_000
-"""The number of analyses in the cache, which tables, verdict and page share."""
+KEPT = "frame.json.gz"
+"""In a run folder: the analyses of its episodes, each with the key that it was made for."""
+BY_NAME = ("conflicts", "changed", "vetoes", "broken", "advice")
+"""Counts by a name of the log, which are dicts in the frame."""
 
 
 @dataclass(frozen=True)
@@ -100,41 +112,45 @@ class Analysis:
         cause: the cause of a lost episode.
     """
 
-    logged: bool
-    invalid_actions: int
-    format_errors: int
-    repeated: int
-    knowledge_tokens: float
-    dropped_turns: int
-    belief_error_steps: int
-    checked_steps: int
-    recalled: int
-    dropped: Mapping[str, int]
-    warned: int
-    conflicts: Mapping[str, int]
-    changed: Mapping[str, int]
-    logged_steps: int
-    proposals: int
-    verdicts: Mapping[str, int]
-    vetoes: Mapping[str, int]
-    judged: int
-    broken: Mapping[str, int]
-    against_rule: int
-    rejected: Mapping[str, int]
-    lost_by: str
-    kinds: Sequence[str]
-    advice: Mapping[str, Counter[str]]
-    cause: Cause | None
+    logged: bool = False
+    invalid_actions: int = 0
+    format_errors: int = 0
+    repeated: int = 0
+    knowledge_tokens: float = 0.0
+    dropped_turns: int = 0
+    belief_error_steps: int = 0
+    checked_steps: int = 0
+    recalled: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    warned: int = 0
+    conflicts: Mapping[str, int] = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    logged_steps: int = 0
+    proposals: int = 0
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    vetoes: Mapping[str, int] = field(default_factory=dict)
+    judged: int = 0
+    broken: Mapping[str, int] = field(default_factory=dict)
+    against_rule: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    lost_by: str = ""
+    kinds: Sequence[str] = ()
+    advice: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    cause: Cause | None = None
 
     def columns(self) -> dict[str, Any]:
-        """The figures as columns of a row."""
+        """The figures as columns of a row; counts by rule, conflict and mechanism stay dicts."""
         plain = {n: v for n, v in vars(self).items() if isinstance(v, int | float | str)}
+        cause = self.cause or Cause("", 0, "")
         return {
             **plain,
-            **{f"dropped_{re.sub('[ -]', '_', name)}": n for name, n in self.dropped.items()},
-            **self.verdicts,
-            **{f"rejected_{kind}": n for kind, n in self.rejected.items()},
-        }
+            **{f"dropped_{re.sub('[ -]', '_', name)}": self.dropped.get(name, 0)
+               for name in RECALL_OUTCOMES if name},
+            **{verdict: self.verdicts.get(verdict, 0) for verdict in GUARDED},
+            **{f"rejected_{kind}": self.rejected.get(kind, 0) for kind in KINDS},
+            **{name: getattr(self, name) for name in BY_NAME},
+            "cause": cause.kind, "cause_step": cause.step, "cause_text": cause.text,
+        }  # fmt: skip
 
 
 def analyse(
@@ -213,42 +229,120 @@ class AnalysisKey(NamedTuple):
 
 
 _ANALYSES: dict[AnalysisKey, Analysis] = {}
+_FOLDERS: set[Path] = set()
+"""The run folders whose kept analyses were read."""
 
 
 def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
-    every = {**RunContext().plain, **settings}  # settings of a later version have defaults
-    names = ("rules_dir", "without_rules", "memory_control", "memory_method", "k")
-    chosen = tuple((name, str(every[name])) for name in names)
+    chosen = tuple((name, str(settings.get(name, default))) for name, default in READ.items())
+    chosen += (("manual", _manual_hash(run.manifest.env, *(text for _, text in chosen[:2]))),)
     ending = (episode.goal, episode.failure_mode, episode.error)
     return AnalysisKey(file, stamp_of(file), run.manifest.env, chosen, *ending)
+
+
+READ = {
+    name: RunContext().plain[name]
+    for name in ("rules_dir", "without_rules", "memory_control", "memory_method", "k")
+}
+"""The settings that an analysis reads, with the values of runs that are older than a setting."""
+
+
+@cache
+def _manual_hash(env: str, rules_dir: str, without: str) -> str:
+    try:
+        return rules_hash(env, rules_dir, without)
+    except RpmsError:
+        return ""  # the rules of that arm are missing
 
 
 def analysis_of(run: Run, episode: Episode) -> Analysis:
     """The analysis of an episode; a log is read again only if its file has changed."""
     key = key_of(run, episode)
     if key not in _ANALYSES:
-        _remember(key, _analysis_by(key))
+        _ANALYSES[key] = _analysis_by(key)
     return _ANALYSES[key]
 
 
 def read_analyses(run: Run, processes: int = 1) -> None:
-    """Analyse the step logs of a large run by several processes, for ``analysis_of``."""
-    every = (key_of(run, episode) for episode in run.episodes.values())
-    keys = [key for key in every if key not in _ANALYSES]
-    if processes < 2 or len(keys) < MANY:
-        return
+    """Analyse the step logs of a run for ``analysis_of``, and keep the analyses beside it."""
+    keys = [key_of(run, episode) for episode in run.episodes.values()]
+    folders = {key.file.parents[2] for key in keys}
+    for folder in folders - _FOLDERS:
+        _ANALYSES.update(_kept(folder))
+        _FOLDERS.add(folder)
+    missing = [key for key in keys if key not in _ANALYSES]
+    if processes > 1 and len(missing) >= MANY:
+        _ANALYSES.update(analyse_apart(missing, processes))
+    _ANALYSES.update((key, _analysis_by(key)) for key in missing if key not in _ANALYSES)
+    for folder in {key.file.parents[2] for key in missing}:
+        _keep(folder, {key: _ANALYSES[key] for key in keys if key.file.parents[2] == folder})
+
+
+def analyse_apart(keys: Sequence[AnalysisKey], processes: int) -> dict[AnalysisKey, Analysis]:
+    """Analyse in several processes, started by one that is not the user's script.
+
+    Worker processes import the script that starts them, and would run it again.
+    """
+    code = f"from {__name__} import serve_analyses; serve_analyses({processes})"
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps(keys),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=path,
+        check=False,
+    )
+    if done.returncode != 0:  # the caller analyses them itself, where an error has its place
+        return {}
+    return dict(zip(keys, pickle.loads(done.stdout), strict=True))
+
+
+def serve_analyses(processes: int) -> None:
+    """Answer the keys of standard input with their analyses, both pickled."""
+    keys = pickle.load(sys.stdin.buffer)
+    answer = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing that is printed joins the answer
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for key, analysis in zip(keys, pool.map(_analysis_by, keys, chunksize=50), strict=True):
-            _remember(key, analysis)
+        found = list(pool.map(_analysis_by, keys, chunksize=50))
+    with os.fdopen(answer, "wb") as file:
+        pickle.dump(found, file)
 
 
-def _remember(key: AnalysisKey, analysis: Analysis) -> None:
-    """Keep an analysis in memory; beyond CACHED the others are forgotten."""
-    if len(_ANALYSES) >= CACHED:
-        _ANALYSES.clear()
-    _ANALYSES[key] = analysis
+def _kept(folder: Path) -> Iterator[tuple[AnalysisKey, Analysis]]:
+    """The kept analyses of a run folder; none if this package or a manual has changed since."""
+    try:
+        kept = json.loads(gzip.decompress((folder / KEPT).read_bytes()))
+        if kept["code"] != _code():
+            return
+        for key, values in kept["analyses"]:
+            (file, stamp, env, chosen, *ending), cause = key, values.pop("cause")
+            setting = tuple((str(name), str(value)) for name, value in chosen)
+            made_for = AnalysisKey(folder / file, tuple(stamp), env, setting, *ending)
+            yield made_for, Analysis(**values, cause=Cause(*cause) if cause else None)
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):  # missing or damaged
+        return
+
+
+def _keep(folder: Path, analyses: Mapping[AnalysisKey, Analysis]) -> None:
+    rows = [
+        [[str(key.file.relative_to(folder)), *key[1:]], vars(analysis)]
+        for key, analysis in analyses.items()
+    ]
+    data = json_bytes({"code": _code(), "analyses": rows})
+    with suppress(OSError, RpmsError):  # in a folder that cannot be written nothing is kept
+        write_whole(folder / KEPT, gzip.compress(data, compresslevel=1, mtime=0))
+
+
+@cache
+def _code() -> str:
+    """A checksum of the stamps of this package's code and manuals."""
+    package = Path(__file__).parents[2]
+    files = sorted(file for kind in ("py", "yaml") for file in package.rglob(f"*.{kind}"))
+    stamps = [(str(file), stamp_of(file)) for file in files]
+    return hashlib.sha256(repr(stamps).encode()).hexdigest()
 
 
 @contextmanager
@@ -264,12 +358,6 @@ def _paused_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def analyses(run: Run, episodes: Iterable[Episode]) -> dict[JobKey, Analysis]:
-    """The analyses of the episodes whose step log can be read."""
-    every = {episode.key: analysis_of(run, episode) for episode in episodes}
-    return {key: analysis for key, analysis in every.items() if analysis.logged}
 
 
 @_paused_collection()

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rpms.evals.analysis.measures import Interval
-from rpms.evals.records.schema import Episode, JobKey
+from rpms.evals.analysis.measures import Interval, Mean
 from rpms.vocabulary.errors import RpmsError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NONE = "-"
-LATEX = str.maketrans({
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
-})  # fmt: skip
-"""Characters that TeX reads as commands or prints as other characters."""
-MINUS = re.compile(r"(?<![\w-])-(?=\d)|(?<=\w )-(?= \w)")
-"""A minus before a number or between two words, which TeX would print as a hyphen."""
+LATEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
+"""Signs that TeX would read as commands in a caption."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: its text, its interval or count, its data, and the episodes behind it.
+    """One figure: its text, its interval or count, its data.
 
-    ``steps`` is the filter of the page's list that finds the steps behind it, if it counts steps.
+    ``link`` is the filter of the page's list that finds the episodes behind it.
     """
 
     text: str
     note: str = ""
     value: Any = None
-    behind: tuple[JobKey, ...] = ()
-    steps: tuple[tuple[str, str], ...] = ()
+    link: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +48,7 @@ class Table:
         remark: the last column holds text, which may be long.
         protocol: the protocol card in one line (``evals/records/protocol_card.py``), so that a
             copied table still carries it.
+        model: the model that acted, which stands in caption and CSV.
     """
 
     id: str
@@ -70,6 +61,7 @@ class Table:
     total: bool = False
     remark: bool = False
     protocol: str = ""
+    model: str = ""
 
     def __repr__(self) -> str:
         return f"<table {self.id}: {self.title}, {len(self.rows)} rows>"
@@ -86,12 +78,22 @@ class Table:
         return self.as_html()
 
     def as_html(self) -> str:
-        """A plain HTML table under its title, with its notes."""
-        kinds = ["left" if self.is_text(i) else "right" for i in range(len(self.columns))]
-        rows = [[*self.columns], *([_joined(cell) for cell in row] for row in self.rows)]
-        body = "".join(_html_row(row, kinds, "td" if i else "th") for i, row in enumerate(rows))
+        """A plain HTML table under its caption, with its notes."""
         notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in self.notes)
-        return f"<h4>{escape(self.title)}</h4><table>{body}</table>{notes}"
+        body = self.as_text().to_html(index=False, border=0)
+        return f"<h4>{escape(self.caption)}</h4>{body}{notes}"
+
+    @property
+    def caption(self) -> str:
+        """The title and the model."""
+        return f"{self.title}; model: {self.model}" if self.model else self.title
+
+    def as_text(self) -> pd.DataFrame:
+        """The cells as they are printed."""
+        return frame(
+            ({i: _joined(cell) for i, cell in enumerate(row)} for row in self.rows),
+            [*range(len(self.columns))],
+        ).set_axis(self.columns, axis=1)
 
     def as_json(self) -> dict[str, Any]:
         """Rows as objects with raw values, for programs."""
@@ -113,14 +115,14 @@ class Table:
     def as_markdown(self, with_source: bool = True) -> str:
         """A GitHub table under a heading, with or without its source."""
         rules = ["---" if self.is_text(i) else "---:" for i in range(len(self.columns))]
-        rows = [[_joined(cell) for cell in row] for row in self.rows]
-        body = [_row(map(markdown_text, cells)) for cells in ([*self.columns], *rows)]
-        body.insert(1, _row(rules))
-        notes = "".join(f"\n{markdown_text(note)}\n" for note in self.notes)
-        head = [f"## {markdown_text(self.title)}"]
+        rows = [[*self.columns], *([_joined(cell) for cell in row] for row in self.rows)]
+        body = [f"| {' | '.join(map(markdown_text, cells))} |" for cells in rows]
+        body.insert(1, f"| {' | '.join(rules)} |")
+        head = [f"## {markdown_text(self.caption)}"]
         if with_source:
             head += sources(self.source, self.protocol)
-        return "\n\n".join([*head, "\n".join(body)]) + f"\n{notes}"
+        parts = [*head, "\n".join(body), *map(markdown_text, self.notes)]
+        return "\n\n".join(parts) + "\n"
 
     def as_records(self) -> list[dict[str, Any]]:
         """Rows of plain values: an interval is two columns, such as ``success rate low``."""
@@ -140,50 +142,24 @@ class Table:
         return frame(self.as_records())
 
     def as_csv(self) -> str:
-        """The records as comma-separated values under one line of names."""
-        records, text = self.as_records(), StringIO()
-        writer = csv.DictWriter(text, [*records[0]] if records else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return text.getvalue()
+        """The records as comma-separated values, with the model in the last column."""
+        table = self.as_dataframe()
+        text: str = table.assign(model=self.model).to_csv(index=False, lineterminator="\n")
+        return text
 
     def as_latex(self, with_source: bool = True) -> str:
-        """A booktabs table with its intervals; source, protocol and notes are comments above it.
-
-        A count that is the same in every row is in the caption instead of a column.
-        """
-        same = [i for i in range(self.labels, len(self.columns)) if self._is_same_count(i)]
-        kept = [i for i in range(len(self.columns)) if i not in same]
-        rows = [_latex_row(_joined(row[i]) for i in kept) for row in self.rows]
-        if self.total:
-            rows.insert(-1, r"\midrule")
-        origin = (self.source, self.protocol) if with_source else ()
+        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
         kinds = "".join(
             r"p{0.25\linewidth}" if self.is_remark(i) else "l" if self.is_text(i) else "r"
-            for i in kept
+            for i in range(len(self.columns))
         )
-        counts = ", ".join(f"{self.columns[i]} {self.rows[0][i].text}" for i in same)
-        caption = f"{self.title} (in every row: {counts})" if counts else self.title
-        return latex_comment(*origin, *self.notes) + "\n".join([
-            r"\begin{table}", r"\centering", rf"\caption{{{_latex(caption)}}}",
-            rf"\label{{tab:{self.id}}}", rf"\begin{{tabular}}{{{kinds}}}",
-            r"\toprule", _latex_row(self.columns[i] for i in kept), r"\midrule", *rows,
-            r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
-        ])  # fmt: skip
-
-    def _is_same_count(self, column: int) -> bool:
-        values = [row[column].value for row in self.rows]
-        return len(values) > 1 and isinstance(values[0], int) and len({*map(repr, values)}) == 1
-
-
-def _html_row(cells: Iterable[str], kinds: Iterable[str], tag: str) -> str:
-    """A row whose cells are aligned to the left or right."""
-    pairs = zip(cells, kinds, strict=True)
-    return f"<tr>{''.join(_html_cell(tag, kind, text) for text, kind in pairs)}</tr>"
-
-
-def _html_cell(tag: str, kind: str, text: str) -> str:
-    return f'<{tag} style="text-align: {kind}">{escape(text)}</{tag}>'
+        style = self.as_text().style.hide(axis="index").format(escape="latex")
+        text: str = style.format_index(escape="latex", axis=1).to_latex(
+            hrules=True, column_format=kinds, position_float="centering",
+            caption=self.caption.translate(LATEX), label=f"tab:{self.id}",
+        )  # fmt: skip
+        origin = (self.source, self.protocol) if with_source else ()
+        return latex_comment(*origin, *self.notes) + text
 
 
 def sources(source: str, protocol: str) -> list[str]:
@@ -196,14 +172,12 @@ def latex_comment(*texts: str) -> str:
     return "".join(f"% {' '.join(text.split())}\n" for text in texts if text)
 
 
-def frame(rows: Iterable[dict[str, Any]], columns: Sequence[str] = ()) -> pd.DataFrame:
+def frame(rows: Iterable[dict[Any, Any]], columns: Sequence[str | int] = ()) -> pd.DataFrame:
     """Rows as a pandas table; pandas is not needed to run anything."""
     try:
         import pandas
     except ImportError as error:
-        raise RpmsError(
-            "pandas tables need pandas, which is not installed: pip install 'rpms[analysis]'"
-        ) from error
+        raise RpmsError("pandas is not installed: pip install -e '.[report]' in a clone") from error
     return pandas.DataFrame(list(rows), columns=list(columns) or None)
 
 
@@ -212,17 +186,22 @@ def label(text: str) -> Cell:
 
 
 def count(number: int) -> Cell:
-    return Cell(f"{number:,}", value=number)
+    return Cell(f"{number:,}", value=int(number))
 
 
-def linked(cell: Cell, episodes: Iterable[Episode]) -> Cell:
-    """A figure with the episodes behind it, to which the page links."""
-    return replace(cell, behind=tuple(episode.key for episode in episodes))
+def counted(number: int, *link: tuple[str, str]) -> Cell:
+    """The number of episodes, with the filter that finds them."""
+    return Cell(f"{number:,}", value=int(number), link=link if number else ())
 
 
-def counted(episodes: Sequence[Episode]) -> Cell:
-    """The number of episodes, linked to them."""
-    return linked(count(len(episodes)), episodes)
+def mean_cell(mean: Mean, form: str = ".1f") -> Cell:
+    """A mean with its interval."""
+    return number(mean.value, form, mean.interval)
+
+
+def share_cell(mean: Mean, of: str = "") -> Cell:
+    """A share in percent with its interval."""
+    return percent(mean.value, mean.interval, of)
 
 
 def number(value: float | None, form: str = ".1f", interval: Interval | None = None) -> Cell:
@@ -278,10 +257,6 @@ def _joined(cell: Cell) -> str:
     return f"{cell.text} {cell.note}".strip()
 
 
-def _row(cells: Any) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def markdown_text(text: str) -> str:
     """The text with all Markdown and HTML escaped."""
     text = escape(" ".join(text.split()), quote=False)
@@ -298,13 +273,3 @@ def _plain_values(cell: Cell) -> dict[str, Any]:
         return {"": cell.value}
     (_, figure), *rest = cell.value.items()
     return {"": figure, **dict(rest)}
-
-
-def _latex(text: str) -> str:
-    return MINUS.sub("$-$", " ".join(text.split()).translate(LATEX))
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    """TeX would take a bracket at the start of a row for an argument of the previous one."""
-    row = " & ".join(map(_latex, cells))
-    return rf"{'{}' * row.startswith(('[', '*'))}{row} \\"

@@ -15,7 +15,7 @@ from rpms.vocabulary.context import RunContext
 # Settings with an entry of their own on the protocol card, or without an effect on results.
 ON_THE_CARD = frozenset({
     "model", "base_url", "timeout_s", "max_steps", "max_tokens", "temperature", "seed", "constrain",
-    "examples", "history", "action_list", "prompt_style", "memory_file", "memory_form", "k",
+    "examples", "history", "prompt_style", "memory_file", "memory_form", "k",
     "memory_tokens", "rules_dir", "rules_scope", "without_rules",
 })  # fmt: skip
 # Settings without effect unless another one is on; a label with them would claim a difference.

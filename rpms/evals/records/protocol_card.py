@@ -55,9 +55,6 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "examples": each("examples", 0),
         "history": joined({label: "all turns" if c["history"] == ALL_TURNS else
                            f"last {c['history']}" for label, c in contexts.items()}),
-        "action list": joined(
-            {label: "shown" if c["action_list"] else "not shown" for label, c in contexts.items()}
-        ),
         "system prompt": each("prompt_style"),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import fcntl
 import gzip
-import hashlib
 import json
 import os
-import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -43,6 +41,7 @@ from rpms.vocabulary.files import (
     refuse_special,
     write_whole,
 )
+from rpms.vocabulary.safe_text import slug
 from rpms.vocabulary.turn import EpisodeRecord
 
 MANIFEST = "manifest.json"
@@ -52,13 +51,6 @@ LOCK = ".lock"
 POLL_S = 0.02
 
 AnEpisode = TypeVar("AnEpisode", bound=Episode)
-
-
-@lru_cache(maxsize=65_536)
-def slug(text: str) -> str:
-    """A file name for any label or task id; a checksum makes it unique."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
-    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
 @lru_cache(maxsize=65_536)
@@ -126,7 +118,15 @@ class Run:
         """
         if self.manifest.recorded:
             return self.done
-        return len(self.manifest.conditions) * len(self.manifest.tasks) * self.repeats
+        return len(self.manifest.conditions) * sum(self._times.values()) * self.repeats_of_part
+
+    @cached_property
+    def _times(self) -> dict[str, int]:
+        """How many runs of an experiment have planned each task."""
+        if not self.pooled:
+            return {task.id: 1 for task in self.manifest.tasks}
+        planned = Counter(task.id for part in self.parts for task in part.manifest.tasks)
+        return {task.id: planned[task.id] for task in self.manifest.tasks}
 
     @cached_property
     def done(self) -> int:
@@ -158,7 +158,8 @@ class Run:
         """The number of planned episodes of a condition that are not finished."""
         if self.manifest.recorded:
             return 0
-        return len(self.manifest.tasks) * self.repeats - len(self.played(condition))
+        planned = sum(self._times.values()) * self.repeats_of_part
+        return planned - len(self.played(condition))
 
     def _last_trial(self, condition: str, task: str, repeat: int) -> Episode | None:
         """The final trial of a task; None while another trial is due."""
@@ -174,7 +175,7 @@ class Run:
         """The finished episodes without an error.
 
         There is one for each repeat of a task; ``measures.py`` averages over the repeats. Of an
-        experiment only the tasks count that every run has finished without an error.
+        experiment only the tasks count that every run which has them finished without an error.
         """
         return self._judged[condition]
 
@@ -188,7 +189,7 @@ class Run:
             return episodes
         places = {(episode.task, self.part_number(episode)) for episode in episodes}
         finished = Counter(task for task, _ in places)
-        return [e for e in episodes if finished[e.task] == len(self.parts)]
+        return [e for e in episodes if finished[e.task] == self._times[e.task]]
 
     def settings(self, condition: str) -> Mapping[str, Any]:
         return self.manifest.conditions[condition]

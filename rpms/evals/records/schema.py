@@ -138,7 +138,7 @@ class Manifest(Extensible):
     versions: dict[str, str] = {}
     settings: dict[str, Plain] = {}
     recorded: bool = False
-    """The run of a custom agent (``rpms.middleware``), which has no plan."""
+    """The run of a custom agent (``rpms.Recorder``), which has no plan."""
     demo: bool = False
     """The run of ``rpms demo``, which the next one replaces."""
     workers: Count | None = None

@@ -63,7 +63,7 @@ class Budget:
         if self.usd and rates_for(model, base_url) is None:
             raise RpmsError(
                 f"--budget-usd needs a price, and none is known for '{model}' at this address; add "
-                "it to the file of RPMS_PRICES (docs/costs.md), or give --budget-tokens"
+                "it to the file of RPMS_PRICES (docs/evaluation.md), or give --budget-tokens"
             )
 
     def overrun_by(self, spent: Total) -> str:

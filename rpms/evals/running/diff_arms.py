@@ -8,18 +8,17 @@ same prompts at every state can show no difference, whatever a model makes of th
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import unified_diff
-from functools import partial
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
 import rpms.nodes as stages
 from rpms.envs import get_environment
-from rpms.evals.running.expert import llm_call
+from rpms.evals.running.expert import known_names, llm_call
 from rpms.evals.running.plan import choose_tasks
 from rpms.graph.build import build_graph, next_stage
 from rpms.nodes.state import (
@@ -63,19 +62,11 @@ class Difference:
         return self.differing / self.states if self.states else 0.0
 
 
-def diff_arms(
-    arms: Mapping[str, RunContext],
-    env: str,
-    split: str = "",
-    limit: int = 10,
-    errors: float = ERRORS,
-    max_steps: int = 0,
-    seed: int = 0,
-) -> list[Difference]:
-    """Compare each later arm with the first, over the states of a learning split by default."""
+def diff_arms(arms: Mapping[str, RunContext], states: Iterable[EpisodeState]) -> list[Difference]:
+    """Compare each later arm with the first, at each of the states."""
     (first, context), *others = arms.items()
     found = [Difference(first, label) for label, _ in others]
-    for state in played_states(context, env, split, limit, errors, max_steps, seed):
+    for state in states:
         prompt = prompt_of(state, context)
         for difference, (_, other) in zip(found, others, strict=True):
             changed = changed_lines(prompt, prompt_of(state, other))
@@ -92,16 +83,20 @@ def played_states(
     env: str,
     split: str = "",
     limit: int = 10,
-    errors: float = ERRORS,
     max_steps: int = 0,
     seed: int = 0,
+    *,
+    ids: Sequence[str] = (),
+    types: Sequence[str] = (),
 ) -> Iterator[EpisodeState]:
-    """Yield the state before each decision of an expert that errs on a share of its steps."""
-    world = get_environment(env)
-    split = split or world.learning_split
-    erring = context.with_(temperature=errors / 2, seed=seed, guard="off", max_steps=max_steps)
-    app = build_graph({"llm_call": partial(_stray, errors / 2)}, context=erring)
-    for task in choose_tasks(env, split, limit, spread=True):
+    """Yield the state before each decision of an expert that errs on a share of its steps.
+
+    The split is by default the one that is learned from.
+    """
+    split = split or get_environment(env).learning_split
+    erring = context.with_(temperature=ERRORS / 2, seed=seed, guard="off", max_steps=max_steps)
+    app = build_graph({"llm_call": _stray}, context=erring)
+    for task in choose_tasks(env, split, limit, spread=True, ids=ids, types=types):
         state: dict[str, Any] = {"task": task["id"], "split": split}
         start = EpisodeInput(env=env, split=split, task=task["id"])
         for part in app.stream(start, context=erring, stream_mode="updates"):
@@ -111,16 +106,16 @@ def played_states(
                     yield cast(EpisodeState, deepcopy(state))
 
 
-def _stray(share: float, state: EpisodeState) -> EpisodeState:
-    """The expert's decision, or on a share of the steps some other action that can work."""
+def _stray(state: EpisodeState) -> EpisodeState:
+    """The expert's decision, or on half of the errors some other action that can work."""
     update, point = llm_call(state), decision_point(state)
     rng = random.Random(f"{settings_of(state).seed}|{state['task_id']}|{state['steps']}")
-    if rng.random() >= share:
+    if rng.random() >= ERRORS / 2:
         return update
-    belief = point.belief
-    names = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+    belief, names = point.belief, known_names(point.belief)
+    rules = [rule for rule in point.manual.actions if not rule.verified]
     for _ in range(TRIES if names else 0):
-        rule = rng.choice([rule for rule in point.manual.actions if not rule.verified])
+        rule = rng.choice(rules)
         action = rule.syntax.format(**{name: rng.choice(names) for name in rule.parameters})
         if rule.effects and can_work(point.manual, action, belief):
             return EpisodeState(**{**update, "action": action, "reply": f"Action: {action}"})

@@ -26,6 +26,7 @@ from rpms.evals.running.manifest import timestamp
 from rpms.evals.running.plan import Job
 from rpms.graph.build import RpmsGraph
 from rpms.models.prices import Rates
+from rpms.nodes.reset_env import listed_task
 from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.rules import ActiveRules
 from rpms.rules.judgement import judge
@@ -111,7 +112,7 @@ class EpisodeRecorder:
         self.note(stage, update or {})
         if stage == "belief_update" and self._truth:
             look = partial(look_at_truth, self.env, self.state["belief"])
-            checked = await live.ainspect(self.state["episode_id"], look)
+            checked = await live.awaited(live.inspect, self.state["episode_id"], look)
             self.steps[-1]["truth"], self.steps[-1]["belief_errors"] = checked or ({}, [])
             self._last = perf_counter()
 
@@ -301,6 +302,7 @@ async def play_job(
     """
     recorder = EpisodeRecorder(job, truth, rates, meter, spent)
     start = EpisodeInput(env=job.task["env"], split=job.task["split"], task=job.task["id"])
+    listed_task.set(job.task)
     if job.cross_trial_memory:
         start["cross_trial_memory"] = dict(job.cross_trial_memory)
     try:
@@ -314,5 +316,5 @@ async def play_job(
         recorder.fail(error)
         if episode_id := recorder.state.get("episode_id"):
             with suppress(Exception):  # a custom game may fail to close
-                await live.afinish(episode_id, job.task)
+                await live.awaited(live.finish, episode_id, job.task)
     return recorder.result()

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
-from langchain_core.language_models import BaseChatModel
-
 from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
@@ -34,9 +32,9 @@ from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
 from rpms.graph.factories import open_graph
 from rpms.memory_store.methods import check_memory, check_trials
-from rpms.models.chat import open_chat, reply_cache, warn_of_doubts
+from rpms.models.chat import open_chat
 from rpms.models.local import is_local
-from rpms.models.response_cache import default_file
+from rpms.models.reply_cache import cached_replies
 from rpms.prompts.context_budget import prompt_room
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.context import ABLATION, RunContext
@@ -91,7 +89,7 @@ def evaluate(
     repeats: int = 1,
     compare: Sequence[tuple[str, str]] = (),
     truth: bool = True,
-    cache: bool = True,
+    cache: str = "",
     execution: ExecutionOptions = DEFAULT_EXECUTION,
     show: bool = True,
 ) -> Report:
@@ -112,7 +110,7 @@ def evaluate(
         compare: the pairs of arms that the report tests, the one to compare with first. By default
             these are the pairs of the ablation. An arm in no pair is compared with the first one.
         truth: compare every belief with the simulator's true state.
-        cache: reuse replies of earlier runs if decoding is greedy.
+        cache: a file of cached replies, which is made if needed; empty for none.
         execution: worker processes, concurrency and budget.
         show: print progress on standard error.
     """
@@ -130,7 +128,7 @@ def evaluate(
         tasks=tasks,
         types=types,
         truth=truth,
-        cache=str(default_file()) if cache else "",
+        cache=cache,
         graphs={label: variant.graph for label, variant in variants.items() if variant.graph},
         trials=trials,
         repeats=repeats,
@@ -196,7 +194,7 @@ def play_plan(
         elsewhere=elsewhere, workers=workers, concurrency=at_once, ray=execution.ray,
     )  # fmt: skip
     try:
-        with _watched(run, out, show, strict, summary) as watch:
+        with cached_replies(plan.cache), _watched(run, out, show, strict, summary) as watch:
             ray = execution.ray
             pool = (
                 RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
@@ -214,6 +212,8 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     """
     console = open_console(stderr=True, quiet=not show)
     done, lines = run.progress.done, quantity(run.damaged, "damaged line")
+    if show and any(context.model == "sim" for context in run.plan.conditions.values()):
+        print_wrapped("model: sim (built-in planner, no language model)", sys.stderr)
     if show and done:
         print_wrapped(
             f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
@@ -271,9 +271,8 @@ def _raise_errors(run: RunSession, out: str) -> None:
 
 def check_plan(plan: RunPlan) -> None:
     """Raise an error for a wrong name, key or file before the first episode."""
-    chats = list[BaseChatModel]()
     for label, context in plan.conditions.items():
-        chats.append(open_chat(plan.env, context, reply_cache(context, plan.cache)))
+        open_chat(plan.env, context)
         prompt_room(plan.env, context)
         load_manual(plan.env, context.rules_dir, context.without_rules)
         check_prompts(plan.env, context)
@@ -282,4 +281,3 @@ def check_plan(plan: RunPlan) -> None:
             check_trials(plan.env, context)
         if graph := plan.graphs.get(label):
             open_graph(graph)
-    warn_of_doubts(chats)

@@ -1,8 +1,8 @@
-"""An expert without a model: it acts by the guard's policy, whose reasons are the thoughts.
+"""An expert without a model: it acts by the manual's procedure, whose reasons are the thoughts.
 
 The expert takes the best applicable action of the manual's procedure, as the control ``first`` does
-with guard policy. With memory it searches first where memory says such things were found. It is a
-stage: ``graph`` builds the agent with it. ``temperature`` is the rate
+with guard procedure. With memory it searches first where memory says such things were found. It is
+a stage: ``graph`` builds the agent with it. ``temperature`` is the rate
 at which it makes a mistake on purpose and then recovers. Its decisions are training data for a
 model. Only learning splits may be used for that (``evals/running/learning_splits.py``).
 """
@@ -19,7 +19,7 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.guard.policy import applicable_actions, nameable, veto
+from rpms.guard.procedure import applicable_actions, find_violation, nameable
 from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
@@ -159,6 +159,11 @@ def _repeated_mistake(state: EpisodeState) -> str:
     return action if actions[-1] == action and actions != [action] * DEEP else ""
 
 
+def known_names(belief: Belief) -> list[str]:
+    """The names that an action may be about."""
+    return [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+
+
 def _mistake(env: str, point: DecisionPoint, right: str, rng: random.Random) -> str:
     """A step that is too early, a number too far, or else any action with names of the belief.
 
@@ -173,7 +178,7 @@ def _mistake(env: str, point: DecisionPoint, right: str, rng: random.Random) -> 
         return rng.choice(too_far)
     if (early := _early_steps(env, point)) and rng.random() < 0.5:
         return rng.choice(early)
-    things = [*belief["places"], *belief["last_seen"], *belief["holding"], *belief["visible"]]
+    things = known_names(belief)
     embodied = get_environment(env).embodied
     for _ in range(TRIES if things else 0):
         rule = rng.choice(point.manual.actions)
@@ -266,6 +271,6 @@ def _as_remembered(point: DecisionPoint, action: str, recalls: Sequence[Recall])
             kind = advice.partition(" (")[0]
             for place in sorted(unsearched, key=in_order):
                 search = rule.syntax.format(**dict.fromkeys(names, place))
-                if kind_of(place) == kind and veto(point, search) is None:
+                if kind_of(place) == kind and find_violation(point, search) is None:
                     return search
     return ""

@@ -38,9 +38,8 @@ from rpms.memory_store.methods import (
 )
 from rpms.memory_store.methods.registry import takes_manual
 from rpms.memory_store.snapshot import OUR_METHOD
-from rpms.models.chat import reply_cache, warn_of_doubts
 from rpms.models.prices import rates_for
-from rpms.models.response_cache import default_file
+from rpms.models.reply_cache import cached_replies
 from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext, condition_name
 from rpms.vocabulary.errors import RpmsError
@@ -220,6 +219,7 @@ def learn(
     allow: str = "",
     without_manual: bool = False,
     execution: ExecutionOptions = DEFAULT_EXECUTION,
+    cache: str = "",
     show: bool = True,
 ) -> Header:
     """Learn a memory and write it; called again, it resumes.
@@ -240,6 +240,7 @@ def learn(
         without_manual: extract memories without consulting the rule manual.
         execution: worker processes, concurrency, and the budget of all rounds and of the texts that
             a model writes.
+        cache: a file of cached replies, which is made if needed; empty for none.
         show: print progress.
     """
     if not fspath(out):
@@ -257,7 +258,8 @@ def learn(
     budget.check(base.model, base.base_url)
     if from_runs:
         experience = gather(find_runs(Path(from_runs), env, split), condition, allow)
-        _write([target], memory_method, env, base, experience, manual, Meter(budget), show)
+        with cached_replies(cache):
+            _write([target], memory_method, env, base, experience, manual, Meter(budget), show)
         if failed := _print_failed(experience):
             episodes = f"{quantity(failed, 'episode')} that ended in an error"
             print_wrapped(f"rpms: left out: {episodes}", file=sys.stderr)
@@ -273,7 +275,7 @@ def learn(
     folders = [root / f"round{number}" for number in range(1, rounds + 1)]
     for number, folder in enumerate(folders, start=1):
         contexts = {label: round_context(base, number, label)}
-        plan = make_plan(env, split, contexts, limit, spread=spread, cache=str(default_file()))
+        plan = make_plan(env, split, contexts, limit, spread=spread, cache=cache)
         others = _cost_of(other for other in folders if other != folder)
         play_plan(plan, str(folder), execution, show=show, strict=False, elsewhere=others)
         experience = gather([read_run(each) for each in folders[:number]], allowed=allow)
@@ -283,7 +285,8 @@ def learn(
         targets = [target.with_suffix(f".round{number}.jsonl")] if each else []
         targets += [target] if number == rounds else []
         meter = Meter(budget, _cost_of(folders))
-        _write(targets, memory_method, env, base, experience, manual, meter, show)
+        with cached_replies(cache):
+            _write(targets, memory_method, env, base, experience, manual, meter, show)
     if failed := _print_failed(experience):
         raise RpmsError(
             f"{quantity(failed, 'episode')} ended in an error; the memory is learned from the "
@@ -303,8 +306,8 @@ def _cost_of(folders: Iterable[Path]) -> Total:
 class MeteredWriter(Writer):
     """A writer that keeps to a budget."""
 
-    def __init__(self, env: str, context: RunContext, method: str, cache: str, meter: Meter):
-        super().__init__(env, context, method, cache)
+    def __init__(self, env: str, context: RunContext, method: str, meter: Meter):
+        super().__init__(env, context, method)
         self._meter, self._rates = meter, rates_for(context.model, context.base_url)
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -369,9 +372,7 @@ async def _learn(
     rules = {"manual": manual} if takes_manual(method.learn) else {}
     if not can_write(base.model):
         return await method.learn(experience.records, None, **rules), ""
-    cache = reply_cache(base, str(default_file()))
-    writer = MeteredWriter(env, base, method.name, cache, meter)
-    await asyncio.to_thread(warn_of_doubts, [writer.chat])
+    writer = MeteredWriter(env, base, method.name, meter)
     learned = await method.learn(experience.records, writer, **rules)
     return learned, base.model if writer.replies else ""
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from math import sqrt
 from typing import Any, NamedTuple, TypeVar
 
-from rpms.envs import Environment, Task, get_environment
+from rpms.envs import Environment, Task, world_with_tasks
 from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
 from rpms.graph.factories import GraphSource
 from rpms.vocabulary.context import RunContext
@@ -58,7 +58,7 @@ class RunPlan:
         tasks: the tasks, in their order.
         conditions: settings by label; every task is run under each of them.
         truth: compare the belief with the simulator's true state at every step.
-        cache: the file of the response cache; empty for none.
+        cache: the file of cached replies; empty for none.
         graphs: graphs of the user's own, by label; import paths where worker processes run them.
         trials: the maximal number of trials of a task, with cross-trial memory.
         repeats: the number of independent repeats, with different seeds.
@@ -120,7 +120,7 @@ def choose_tasks(
     """
     if not 0 <= limit <= MOST_TASKS:
         raise RpmsError(f"--limit {limit} is out of range; give 0 to {MOST_TASKS} tasks")
-    world = get_environment(env)
+    world = world_with_tasks(env)
     plain = not (spread or ids or types)
     tasks = world.tasks(split, limit or None) if plain else world.tasks_with(split, ids)
     if spread and len(tasks) < limit:  # a generated split has any number of tasks

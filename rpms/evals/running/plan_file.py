@@ -28,7 +28,7 @@ FOLDER = Path(str(files("rpms.evals"))) / "plans"
 USUAL = "ablation"
 """The plan whose arms and pairs are those of a plan that lists none."""
 CONTROL = " control (random)"
-"""Ends the label of the arm that controls a policy."""
+"""Ends the label of the arm that controls guard procedure."""
 METHOD = "{method}"
 """In the name of a memory file, replaced by the memory method of the arm."""
 
@@ -216,17 +216,17 @@ def condition_contexts(names: Sequence[str], base: RunContext) -> dict[str, RunC
 def plan_arms(
     arms: Mapping[str, Mapping[str, Any]], base: RunContext, plan: str = ""
 ) -> dict[str, Variant]:
-    """The arms of a plan by label; an arm with guard policy is followed by its control.
+    """The arms of a plan by label; an arm with guard procedure is followed by its control.
 
     The control is a random choice from the same list of actions; it shows what the model adds to
-    the policy.
+    the procedure.
     """
     variants: dict[str, Variant] = {}
     for label, fields in arms.items():
         bare = [*fields] == ["condition"] and condition_name(fields["condition"]) == label
         where = "" if bare else f"plan {plan}: arm '{label}'" if plan else f"--arm '{label}'"
         variants[label] = variant = _with_memory(make_arm(fields, base, where), fields, where)
-        if variant.settings().guard == "policy" and variant.settings().model not in CONTROLS:
+        if variant.settings().guard == "procedure" and variant.settings().model not in CONTROLS:
             control = replace(variant, context=variant.base().with_(model="random"), model="")
             variants[f"{label}{CONTROL}"] = control
     return variants

@@ -29,18 +29,19 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_core.globals import set_llm_cache
+
 from rpms.envs import Task, live
 from rpms.evals.records.schema import JobKey
 from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.episode import EpisodeResult, never_played, play_job
 from rpms.evals.running.plan import Job, RunPlan
-from rpms.graph.build import Node, RpmsGraph, build_graph
+from rpms.graph.build import RpmsGraph, build_graph
 from rpms.graph.factories import open_graph
 from rpms.memory_store.methods import after_trial
-from rpms.models.chat import reply_cache
 from rpms.models.prices import Rates, rates_for
-from rpms.nodes.reset_env import find_task, make_reset_env
-from rpms.nodes.state import EpisodeState
+from rpms.models.reply_cache import ReplyCache, cached_replies
+from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact, visible
@@ -48,7 +49,7 @@ from rpms.vocabulary.safe_text import redact, visible
 SWITCH_S = 0.001
 """The interpreter's switch interval, short because the loop and the simulator's thread share it."""
 THREADS = 16
-"""Threads for blocking work: opening a client, the response cache, sending results."""
+"""Threads for blocking work: opening a client, the cache of replies, sending results."""
 DROP_S = 2.0
 """The time that cancelled episodes may take to end; the parent waits a little longer."""
 
@@ -80,20 +81,17 @@ class EpisodeWorker:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._plan, self._rates, self._meter = settings.plan, settings.rates, settings.meter
-        self._tasks: dict[tuple[str, str], Task] = {}
-        self._graphs: dict[tuple[str, str], RpmsGraph] = {}
+        self._graphs: dict[str, RpmsGraph] = {}
 
     async def play(self, job: Job) -> EpisodeResult:
         """Run one episode."""
-        task = job.task
-        if not await asyncio.to_thread(Path(task["source"]).exists):
+        if not await asyncio.to_thread(Path(job.task["source"]).exists):
             # On another machine the game files may be in another folder.
-            task = await asyncio.to_thread(_local_task, task)
-        self._tasks[task["split"], task["id"]] = task
+            job = job._replace(task=await asyncio.to_thread(_local_task, job.task))
         context = job.seeded(self._plan.conditions[job.condition])
         rates, meter, truth = self._rates[job.condition], self._meter, self._plan.truth
         try:
-            graph = self._graph(job.condition, context)
+            graph = self._graph(job.condition)
             job, written = await self._learn_from_trial(job, context, rates)
         except Exception as error:  # an arm that cannot be built fails its own episodes only
             return never_played(job, error, rates)
@@ -110,9 +108,8 @@ class EpisodeWorker:
             return job, Tokens()
         if self._meter and self._meter.is_spent:
             await asyncio.Event().wait()  # until the run is stopped, as in play_job
-        cache, record = reply_cache(context, self._plan.cache), job.before.record()
         cross_trial_memory = await after_trial(
-            job.task["env"], context, job.cross_trial_memory, record, cache
+            job.task["env"], context, job.cross_trial_memory, job.before.record()
         )
         earlier = Tokens.of(job.cross_trial_memory.get("spent", {}))
         written = Tokens.of(cross_trial_memory.get("spent", {})).plus(earlier, -1)
@@ -120,20 +117,13 @@ class EpisodeWorker:
             self._meter.add(written, cost_of(written, rates))
         return job._replace(cross_trial_memory=cross_trial_memory), written
 
-    def _graph(self, label: str, context: RunContext) -> RpmsGraph:
-        """The arm's own graph, or ours; arms with the same response cache share it."""
+    def _graph(self, label: str) -> RpmsGraph:
+        """The arm's own graph, or ours, which the other arms share."""
         source = self._plan.graphs.get(label)
-        cache = reply_cache(context, self._plan.cache)
-        key = (label, "") if source else ("", cache)
+        key = label if source else ""
         if key not in self._graphs:
-            nodes: dict[str, Node] = {"reset_env": make_reset_env(find=self._find)}
-            self._graphs[key] = (
-                open_graph(source) if source else build_graph(nodes, reply_cache=cache)
-            )
+            self._graphs[key] = open_graph(source) if source else build_graph()
         return self._graphs[key]
-
-    def _find(self, state: EpisodeState) -> Task:
-        return self._tasks[state["split"], str(state["task"])]
 
 
 def _local_task(task: Task) -> Task:
@@ -147,7 +137,8 @@ def serve(connection: Connection, settings: WorkerSettings) -> None:
     """The main function of a worker process: receives jobs and sends results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     sys.setswitchinterval(SWITCH_S)
-    asyncio.run(_serve(connection, settings))
+    with cached_replies(settings.plan.cache):
+        asyncio.run(_serve(connection, settings))
     live.close_all()
     sys.stdout.flush()
     # A normal exit would print warnings of clients whose event loop is closed.
@@ -361,6 +352,11 @@ LOCAL = "local"
 class RayWorker(EpisodeWorker):
     """The worker of an actor, the same as in a worker process."""
 
+    def __init__(self, settings: WorkerSettings) -> None:
+        super().__init__(settings)
+        if settings.plan.cache:
+            set_llm_cache(ReplyCache(settings.plan.cache))
+
     async def pid(self) -> int:
         """The process id; the answer shows that the worker is up."""
         return os.getpid()
@@ -426,7 +422,7 @@ def _connect(address: str, workers: int) -> Any:
     try:
         ray: Any = import_module("ray")
     except ImportError as error:
-        raise RpmsError("Ray is not installed: pip install 'rpms[ray]'") from error
+        raise RpmsError("Ray is not installed: pip install -e '.[ray]' in a clone") from error
     _try_connection(address)
     options: dict[str, Any] = {
         "logging_level": "ERROR",

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from rpms.evals.analysis.causes import Cause
-from rpms.evals.analysis.report import build_report, read_report
-from rpms.evals.analysis.report.behaviour import cause_of, cause_table, guard_table
+from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.report import read_report
+from rpms.evals.analysis.report.behaviour import cause_table
+from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import Run, read_run
 from tests.evals.sample_runs import write_run
 from tests.evals.test_step_analysis import DECISIONS
 
-ANALYSIS = Path(__file__).parents[3] / "docs" / "analysis.md"
+PAGE = Path(__file__).parents[3] / "docs" / "evaluation.md"
 
 
 def tables_of(folder: Path) -> dict[str, Any]:
@@ -77,19 +79,17 @@ def test_tokens_and_money(tmp_path: Path) -> None:
 
 
 def causes(run: Run) -> list[Cause]:
-    return [cause for e in run.episodes.values() if (cause := cause_of(run, e))]
+    return [cause for e in run.episodes.values() if (cause := analysis_of(run, e).cause)]
 
 
 def test_every_episode_that_was_not_won_is_counted_once(tmp_path: Path) -> None:
     lines = {("A", 0): {"failure_mode": "model_error", "error": "401: no key"}}
     run = read_run(write_run(tmp_path, {"B": [True, False], "A": [False, False]}, lines=lines))
-    table = cause_table(run)
-    assert table and [*table.columns] == ["cause", "B rules", "A baseline"]
+    table = cause_table(Results(run))
+    assert [*table.columns] == ["cause", "B rules", "A baseline"]
     rows = {row[0].text: [cell.value for cell in row[1:]] for row in table.rows}
     assert rows == {"belief error": [1, 1], "model error": [0, 1], "not won": [1, 2]}
-    behind = [key for row in table.rows[:-1] for cell in row for key in cell.behind]
-    lost = [e.key for e in run.episodes.values() if not e.success]
-    assert sorted(behind) == sorted(lost)
+    assert table.rows[1][2].link == (("c", "A"), ("cause", "model error"))
 
 
 @pytest.mark.parametrize("damage", ["gone", "torn", "other"])
@@ -113,7 +113,7 @@ def test_real_episodes_are_explained_by_their_own_steps(
         lost = [e for e in run.episodes.values() if not e.success]
         assert lost, "nothing was lost, so nothing was tested"
         for episode in lost:
-            cause = cause_of(run, episode)
+            cause = analysis_of(run, episode).cause
             assert cause and cause.kind != "not recorded"
             assert 1 <= cause.step <= episode.steps and f"step {cause.step}" in cause.text
 
@@ -122,20 +122,19 @@ def test_guard_decisions(tmp_path: Path) -> None:
     made = {number: {"decisions": each} for number, each in enumerate(DECISIONS, start=1)}
     wins = {"D": [True, True], "D+verify": [True, True]}
     steps = {("D+verify", 0): made, ("D+verify", 1): made}
-    run = read_run(write_run(tmp_path, wins, steps=steps))
-    table = guard_table(run)
-    assert table is not None and "guard" in {table.id for table in build_report(run).tables}
-    (row,) = table.as_json()["rows"]
+    report = read_report(write_run(tmp_path, wins, steps=steps))
+    (row,) = report.as_json()["tables"]["guard"]["rows"]
     assert (row["condition"], row["proposals"]) == ("D+verify", 16)
     assert row["retried"]["share"] == 0.5
     assert row["vetoes by rule"] == "R-1 37.5%, R-2 12.5%, procedure 12.5%"
-    assert cause_table(run) is None, "nothing was lost"
+    assert "causes" not in report.names, "nothing was lost"
 
 
 @pytest.mark.engine
 def test_what_no_table_answers_is_a_line_of_pandas(real_run: Path) -> None:
     """The lines of the documentation, in place of tables that reports once had."""
-    code = "".join(re.findall(r"```py\n(.*?)```", ANALYSIS.read_text(), re.S))
+    blocks = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    (code,) = [block for block in blocks if "rpms.load(" in block]
     answers: dict[str, Any] = {}
     exec(code.replace("runs/mine", str(real_run)), answers)
     judged = answers["judged"]
@@ -163,6 +162,6 @@ def test_rules_are_broken_in_arms_without_rules_too(tmp_path: Path) -> None:
     assert [[cell.text for cell in row[2:]] for row in table.rows] == [
         ["40.0%", "0.0%"], ["0.0%", "16.7%"]
     ]  # fmt: skip
-    assert dict(table.rows[0][2].steps) == {"c": "A", "r": "O-ACT-001", "g": "broken"}
-    assert not table.rows[0][3].steps
+    assert dict(table.rows[0][2].link) == {"c": "A", "broken": "O-ACT-001"}
+    assert not table.rows[0][3].link
     assert "rules" not in tables_of(write_run(tmp_path / "old", {"A": [True]})), "not recorded"

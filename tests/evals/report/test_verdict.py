@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.verdict import verdict
-from rpms.evals.records.run_folder import Run, read_run
+from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import LABEL, contexts, write_run
 
@@ -23,8 +24,8 @@ def first(wins: int, *lost: int) -> list[bool]:
     return [number < wins and number not in lost for number in range(TASKS)]
 
 
-def run_of(folder: Path, wins: dict[str, list[bool]], **changes: Any) -> Run:
-    return read_run(write_run(folder, wins, **changes))
+def run_of(folder: Path, wins: dict[str, list[bool]], **changes: Any) -> Results:
+    return Results(read_run(write_run(folder, wins, **changes)))
 
 
 def test_significant_differences_and_others(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_the_pairs_of_the_plan_are_compared(
     pairs: list[tuple[str, str]],
 ) -> None:
     run = run_of(tmp_path, {name: first(9) for name in labels}, logs=False, compare=compare)
-    assert [(c.first, c.second) for c in comparisons(run)] == pairs
+    assert [(c.first, c.second) for c in comparisons(run.run)] == pairs
     if not pairs:
         assert "D rules+memory: success rate 22.5% 9/40 [12.3, 37.5]." in verdict(run)
 

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting.kinds import (
     difference_plot,
     memory_plot,
@@ -21,7 +22,6 @@ from rpms.evals.analysis.plotting.kinds import (
     type_plot,
 )
 from rpms.evals.analysis.plotting.style import styled
-from rpms.evals.records.run_folder import Run
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import refuse_special, write_whole
 from rpms.vocabulary.spelling import offer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """A kind of plot: how it is drawn, its caption, and what a run without it lacks."""
 
-    draw: Callable[[Run], Figure | None]
+    draw: Callable[[Results], Figure | None]
     caption: str
     needs: str = "episodes that ended without an error"
 
@@ -113,21 +113,26 @@ class Plot:
         return content.getvalue()
 
 
-def plot(run: Run, kind: str = "success") -> Plot:
+def plot(data: Results, kind: str = "success") -> Plot:
     """Draw one kind of plot; an error if the run has no data for it."""
     if kind not in KINDS:
         raise RpmsError(f"unknown plot '{kind}'; {offer(kind, KINDS)}")
     with styled():
-        figure = KINDS[kind].draw(run)
+        figure = KINDS[kind].draw(data)
     if figure is None:
         raise RpmsError(f"this run has no plot '{kind}': it needs {KINDS[kind].needs}")
-    return Plot(kind, KINDS[kind].caption, figure)
+    return Plot(kind, _caption(data, kind), figure)
 
 
-def all_plots(run: Run) -> Iterator[Plot]:
+def _caption(data: Results, kind: str) -> str:
+    """What the plot shows, and the model that acted."""
+    return f"{KINDS[kind].caption} Model: {data.run.manifest.model_label}."
+
+
+def all_plots(data: Results) -> Iterator[Plot]:
     """Every plot that the run has data for."""
     for kind, each in KINDS.items():
         with styled():
-            figure = each.draw(run)
+            figure = each.draw(data)
         if figure is not None:
-            yield Plot(kind, each.caption, figure)
+            yield Plot(kind, _caption(data, kind), figure)

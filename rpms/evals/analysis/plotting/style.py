@@ -1,6 +1,6 @@
 """The look of all plots: one column of a paper wide, small type, and clear in grey.
 
-matplotlib is optional: the extra ``analysis`` installs it. Arms differ in colour, line and marker
+matplotlib is optional: the extra ``report`` installs it. Arms differ in colour, line and marker
 at once, and all colours differ in lightness, so that a print in grey loses nothing.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,11 +58,6 @@ LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 MARKERS = "osD^vPXp<>"
 
 
-def is_installed() -> bool:
-    """True if matplotlib can be imported."""
-    return find_spec("matplotlib") is not None
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw and save in this style; an error if matplotlib is missing."""
@@ -71,7 +65,7 @@ def styled() -> Iterator[None]:
         from matplotlib import rc_context
     except ImportError as error:
         raise RpmsError(
-            "plots need matplotlib, which is not installed: pip install 'rpms[analysis]'"
+            "plots need matplotlib, which is not installed: pip install -e '.[report]' in a clone"
         ) from error
     with rc_context(RC):
         yield

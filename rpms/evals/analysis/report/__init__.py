@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rpms.evals.analysis.experiment import replicate_of, run_names
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import read_joined
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
     error_table,
     failure_table,
     guard_table,
+    guarded_arms,
     mechanism_table,
     step_table,
     token_table,
@@ -27,17 +29,17 @@ from rpms.evals.analysis.report.results import (
     pair_table,
     repeat_table,
     run_table,
-    square_tables,
+    square_of,
+    square_table,
+    task_kinds,
     task_table,
     trial_table,
     type_table,
 )
-from rpms.evals.analysis.report.rounds import round_tables
+from rpms.evals.analysis.report.rounds import curves, round_table
 from rpms.evals.analysis.report.rules import rule_table
-from rpms.evals.analysis.report.run_means import experiment_tables
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.report.verdict import verdict
-from rpms.evals.analysis.step_analysis import read_analyses
 from rpms.evals.analysis.tables import Table, latex_comment, markdown_text, sources
 from rpms.evals.records.conditions import find_label
 from rpms.evals.records.protocol_card import protocol_card, protocol_of
@@ -48,19 +50,51 @@ from rpms.vocabulary.spelling import offer
 if TYPE_CHECKING:
     from rpms.evals.analysis.plotting import Plot
 
-__all__ = ["Report", "build_report", "read_report", "report"]
+__all__ = ["Report", "read_report", "report"]
 
-TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    main_table, run_table, square_tables, type_table, task_table, pair_table, round_tables,
-    repeat_table, trial_table, failure_table, cause_table, rule_table, step_table, error_table,
-    mechanism_table, conflict_table, guard_table, token_table,
-)  # fmt: skip
-"""In reading order; a function returns None if the run has no data for its table."""
-EXPERIMENT_TABLES: tuple[Callable[[Run], Table | Iterable[Table] | None], ...] = (
-    experiment_tables, round_tables, square_tables, task_table, trial_table, rule_table, step_table,
-    error_table, mechanism_table, conflict_table, guard_table, token_table,
-)  # fmt: skip
-"""The tables of an experiment with several runs."""
+
+def _always(data: Results) -> bool:
+    return True
+
+
+def _pooled(data: Results) -> bool:
+    return data.run.pooled
+
+
+def _lost(data: Results) -> bool:
+    return not data.played.success.all()
+
+
+TABLES: dict[str, tuple[Callable[[Results], Table], Callable[[Results], bool]]] = {
+    "main": (main_table, _always),
+    "runs": (run_table, lambda data: bool(data.run.parts)),
+    "square": (square_table, lambda data: bool(square_of(data.run))),
+    "types": (type_table, _always),
+    "types-by-run": (lambda data: type_table(data, "run"), _pooled),
+    "tasks": (task_table, lambda data: bool(task_kinds(data))),
+    "pairs": (pair_table, lambda data: len(data.arms) > 1),
+    "rounds": (round_table, lambda data: bool(curves(data.run))),
+    "rounds-by-run": (
+        lambda data: round_table(data, "run"), lambda data: _pooled(data) and bool(curves(data.run))
+    ),
+    "repeats": (repeat_table, lambda data: data.run.repeats > 1 and not data.run.pooled),
+    "trials": (trial_table, lambda data: data.run.trials > 1),
+    "failures": (failure_table, _always),
+    "failures-by-run": (lambda data: failure_table(data, "run"), _pooled),
+    "causes": (cause_table, _lost),
+    "causes-by-run": (
+        lambda data: cause_table(data, "run"), lambda data: _pooled(data) and _lost(data)
+    ),
+    "rules": (rule_table, lambda data: any(data.judged.broken)),
+    "steps": (step_table, _always),
+    "errors": (error_table, _always),
+    "mechanisms": (mechanism_table, lambda data: bool(data.judged.recalled.sum())),
+    "conflict": (conflict_table, lambda data: any(
+        data.run.settings(arm).get("memory_control") == "conflict" for arm in data.arms)),
+    "guard": (guard_table, lambda data: bool(guarded_arms(data))),
+    "tokens": (token_table, _always),
+}  # fmt: skip
+"""In reading order, each with the condition under which a run has it."""
 
 BRIEF = (("main",), ("runs", "rounds", "square", "types"), ("causes", "failures"))
 """The brief report has the first available table of each group; the verdict covers the pairs."""
@@ -69,25 +103,39 @@ EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A run and its tables, in reading order; a notebook shows the verdict and main tables."""
+    """A run and its tables, in reading order; a notebook shows the verdict and main tables.
 
-    run: Run
-    tables: list[Table]
+    A table is made when it is first asked for.
+    """
+
+    data: Results
+    names: tuple[str, ...]
+
+    @property
+    def run(self) -> Run:
+        return self.data.run
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        manifest = self.run.manifest
+        made = (TABLES[name][0](self.data) for name in self.names)
+        protocol = protocol_of(manifest)
+        return [replace(t, protocol=protocol, model=manifest.model_label) for t in made]
 
     @cached_property
     def verdict(self) -> list[str]:
         """The main results in a few sentences."""
-        return verdict(self.run)
+        return verdict(self.data)
 
     def __repr__(self) -> str:
-        return f"<report of {heading(self.run)}: {', '.join(table.id for table in self.tables)}>"
+        return f"<report of {heading(self.run)}: {', '.join(self.names)}>"
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.verdict)
-        chosen = self.brief().tables or self.tables
-        others = [table.id for table in self.tables if table not in chosen]
+        chosen = self.brief()
+        others = [name for name in self.names if name not in chosen.names]
         more = f"<p>Other tables: {escape(', '.join(others))}</p>" if others else ""
-        tables = "".join(table.as_html() for table in chosen)
+        tables = "".join(table.as_html() for table in chosen.tables)
         return f"<h3>{escape(heading(self.run))}</h3><ul>{lines}</ul>{tables}{more}"
 
     def as_json(self) -> dict[str, Any]:
@@ -143,11 +191,11 @@ class Report:
 
     def only(self, names: Iterable[str]) -> Report:
         """The report with these tables only, given by id, in this order."""
-        tables = {table.id: table for table in self.tables}
-        for name in names:
-            if name not in tables:
-                raise RpmsError(f"this run has no table '{name}'; {offer(name, tables)}")
-        return replace(self, tables=[tables[name] for name in dict.fromkeys(names)])
+        chosen = tuple(dict.fromkeys(names))
+        for name in chosen:
+            if name not in self.names:
+                raise RpmsError(f"this run has no table '{name}'; {offer(name, self.names)}")
+        return replace(self, names=chosen)
 
     def plot(self, kind: str = "success", out: str | PathLike[str] = "") -> Plot:
         """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
@@ -158,29 +206,20 @@ class Report:
         """
         from rpms.evals.analysis.plotting import plot
 
-        drawn = plot(self.run, kind)
+        drawn = plot(self.data, kind)
         if out:
             drawn.save(out)
         return drawn
 
     def brief(self) -> Report:
         """The report with its three main tables: results, their breakdown, and causes of losses."""
-        available = {table.id for table in self.tables}
         brief = EXPERIMENT_BRIEF if self.run.pooled else BRIEF
-        choices = (next((name for name in names if name in available), "") for names in brief)
-        return self.only(list(filter(None, choices)))
+        choices = (next((name for name in names if name in self.names), "") for names in brief)
+        return self.only(filter(None, choices))
 
 
 def heading(run: Run) -> str:
     return f"{run.manifest.env} {run.manifest.split}: {run.manifest.model_label}"
-
-
-def build_report(run: Run, processes: int = 1) -> Report:
-    read_analyses(run, processes)
-    protocol, tables = protocol_of(run.manifest), list[Table]()
-    for answer in (make(run) for make in (EXPERIMENT_TABLES if run.pooled else TABLES)):
-        tables += [answer] if isinstance(answer, Table) else answer or ()
-    return Report(run, [replace(table, protocol=protocol) for table in tables])
 
 
 def report(
@@ -188,19 +227,19 @@ def report(
     separate: bool = False,
     *,
     against: str | Sequence[str] = (),
-    processes: int = 1,
 ) -> Report:
     """The report of a run folder: every table, ``as_json()``, ``as_markdown()``, ``only()``.
 
-    Several runs of the same arms by other models or seeds are one experiment: the figures are means
-    over the runs. Other runs of the same tasks are joined as separate arms, and the labels name the
-    settings in which the runs differ; ``separate`` joins every run so. Verdict and pairs compare
-    all arms with those named in ``against``, if any, and correct for these pairs only. Several
-    ``processes`` read the step logs of a large run.
+    Several runs of the same arms by other models, with other seeds or over other tasks are one
+    experiment: each task counts once, with the mean over its runs. Other runs of the same tasks are
+    joined as separate arms, and the labels name the settings in which the runs differ; ``separate``
+    joins every run so. Verdict and pairs compare all arms with those named in ``against``, if any,
+    and correct for these pairs only.
     """
     run = read_joined(as_folders(folders), separate)
     names = [against] if isinstance(against, str) else against
-    return build_report(replace(run, against=_arms(run, names)), processes)
+    data = Results(replace(run, against=_arms(run, names)))
+    return Report(data, tuple(name for name, (_, has) in TABLES.items() if has(data)))
 
 
 def _arms(run: Run, names: Iterable[str]) -> tuple[str, ...]:

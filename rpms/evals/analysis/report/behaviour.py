@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rpms.envs import get_environment
-from rpms.evals.analysis.causes import Cause, cause_rank
-from rpms.evals.analysis.measures import average, share, task_mean
+from rpms.evals.analysis.causes import cause_rank
+from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.measures import share, task_mean
 from rpms.evals.analysis.mechanisms import MECHANISMS, MEMORY, SELECTED
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import GUARDED, Analysis, analyses, analysis_of
+from rpms.evals.analysis.step_analysis import GUARDED
 from rpms.evals.analysis.tables import (
     Cell,
     Table,
     count,
     counted,
     label,
-    linked,
+    mean_cell,
     number,
     part_of,
     percent,
+    share_cell,
 )
-from rpms.evals.records.run_folder import Run
-from rpms.evals.records.schema import Episode
 from rpms.nodes.arbitration_extras import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 STOPPED = "wrong_termination"
 AGENT_FAILURES = {
@@ -45,81 +48,85 @@ FAILURE_NOTE = (
 )
 
 
-def failure_modes(run: Run) -> dict[str, Sequence[str]]:
-    """The failure modes of each row or column; without those that cannot happen in this world."""
+def failure_table(data: Results, *by_run: str) -> Table:
+    """One row per failure mode, one column per arm."""
     modes = dict(AGENT_FAILURES)
-    ended = any(episode.failure_mode == STOPPED for episode in run.episodes.values())
-    if not (ended or get_environment(run.manifest.env).ends_lost):
-        del modes[STOPPED]
-    return {
+    if not ((data.episodes.failure_mode == STOPPED).any() or _ends_lost(data)):
+        del modes[STOPPED]  # it cannot happen in this world
+    rows: dict[str, Sequence[str]] = {
         **{title: [mode] for mode, title in modes.items()},
         "lost by the agent": [*AGENT_FAILURES],
         **{mode.replace("_", " "): [mode] for mode in ERRORS},
     }
-
-
-def failure_table(run: Run) -> Table:
-    ends = {name: [(e.failure_mode or "", e) for e in run.played(name)] for name in run.conditions}
     return Table(
-        "failures", "Failure modes", source_of(run),
-        ["failure mode", *map(condition_title, run.conditions)], _counts(ends, failure_modes(run)),
-        notes=[FAILURE_NOTE],
+        "-by-".join(["failures", *by_run]), "Failure modes" + (" by run" if by_run else ""),
+        source_of(data.run), ["failure mode", *by_run, *map(condition_title, data.arms)],
+        _counts(data, data.played, "failure_mode", rows, by_run), notes=[FAILURE_NOTE],
+        labels=1 + len(by_run),
     )  # fmt: skip
 
 
+def _ends_lost(data: Results) -> bool:
+    return get_environment(data.run.manifest.env).ends_lost
+
+
 def _counts(
-    episodes: Mapping[str, Sequence[tuple[str, Episode]]], rows: Mapping[str, Sequence[str]]
+    data: Results,
+    episodes: DataFrame,
+    column: str,
+    rows: Mapping[str, Sequence[str]],
+    by_run: Sequence[str],
 ) -> list[list[Cell]]:
-    """For each row, the number of episodes of each condition that are of the row's kinds."""
+    """For each row, or row and run, the number of episodes of each arm with the row's values."""
+    keys = ["condition", *by_run, column]
+    counts = episodes.groupby(keys, observed=True).size().to_dict()
     return [
-        [label(title), *(counted([e for kind, e in side if kind in kinds])
-                         for side in episodes.values())]
-        for title, kinds in rows.items()
+        [
+            label(title), *([label(run)] if by_run else []),
+            *(counted(
+                sum(counts.get((arm, *([run] if by_run else []), value), 0) for value in values),
+                ("c", arm), *([("run", run)] if by_run else []), (column, ",".join(values)),
+            ) for arm in data.arms),
+        ]
+        for title, values in rows.items()
+        for run in (data.runs if by_run else [""])
     ]  # fmt: skip
 
 
-def cause_of(run: Run, episode: Episode) -> Cause | None:
-    """The cause of a lost episode; None if it was won."""
-    return None if episode.success else analysis_of(run, episode).cause
-
-
-def cause_table(run: Run) -> Table | None:
-    """One row per cause, one column per condition; None if no episode was lost."""
-    lost = {
-        name: [(cause.kind, e) for e in run.played(name) if (cause := cause_of(run, e))]
-        for name in run.conditions
-    }
-    kinds = sorted({kind for side in lost.values() for kind, _ in side},
-                   key=lambda kind: (cause_rank(kind), kind))  # fmt: skip
-    if not kinds:
-        return None
-    rows = _counts(lost, {**{kind: [kind] for kind in kinds}, "not won": kinds})
+def cause_table(data: Results, *by_run: str) -> Table:
+    """One row per cause of a lost episode, one column per arm."""
+    lost = data.played[~data.played.success]
+    kinds = sorted(lost.cause.unique(), key=lambda kind: (cause_rank(kind), kind))
+    rows = {**{kind: [kind] for kind in kinds}, "not won": kinds}
     notes = [
         "Each episode that was not won has one cause, taken from its step log: the event that "
         "ended it, or the first failure after its last progress. The page shows the step."
     ]
     return Table(
-        "causes", "Causes of lost episodes", source_of(run),
-        ["cause", *map(condition_title, run.conditions)], rows, notes=notes, total=True,
+        "-by-".join(["causes", *by_run]), "Causes of lost episodes" + (" by run" if by_run else ""),
+        source_of(data.run), ["cause", *by_run, *map(condition_title, data.arms)],
+        _counts(data, lost, "cause", rows, by_run), notes=notes, labels=1 + len(by_run),
+        total=not by_run,
     )  # fmt: skip
 
 
-def step_table(run: Run) -> Table:
+def step_table(data: Results) -> Table:
     """The paper's table of efficiency."""
     rows = []
-    for name in run.conditions:
-        judged = run.judged(name)
-        won, lost = ([e for e in judged if e.success is success] for success in (True, False))
-        means = [(side, task_mean(side, lambda e: e.steps)) for side in (judged, won, lost)]
-        cells = (linked(number(m.value, ".1f", m.interval), side) for side, m in means)
-        rows.append([label(condition_title(name)), *cells])
+    for (name,), side in data.by("condition"):
+        parts = (side, side[side.success], side[~side.success])
+        means = (mean_cell(task_mean(part, "steps")) for part in parts)
+        rows.append([label(condition_title(name)), *means])
     columns = ["condition", "steps, all", "steps, won", "steps, lost"]
     notes = ["Means per episode. Intervals resample tasks, each with all its episodes."]
-    return Table("steps", "Steps per episode", source_of(run), columns, rows, notes=notes)
+    return Table("steps", "Steps per episode", source_of(data.run), columns, rows, notes=notes)
 
 
-def error_table(run: Run) -> Table:
-    rows = [[label(condition_title(name)), *_error_cells(run, name)] for name in run.conditions]
+def error_table(data: Results) -> Table:
+    rows = [
+        [label(condition_title(name)), *_error_cells(side[side.logged.astype(bool)])]
+        for (name,), side in data.by("condition")
+    ]
     columns = ["condition", "rejected actions (P1)", "repeated rejections", "format errors"]
     columns += ["belief errors (P2)", "checked steps", "against a rule"]
     notes = [
@@ -132,36 +139,25 @@ def error_table(run: Run) -> Table:
         "its episodes.",
     ]
     title = "Rejected actions and belief errors"
-    return Table("errors", title, source_of(run), columns, rows, notes=notes)
+    return Table("errors", title, source_of(data.run), columns, rows, notes=notes)
 
 
-def _error_cells(run: Run, name: str) -> Iterator[Cell]:
-    judged = run.judged(name)
-    counts = analyses(run, judged)
-    logged = [e for e in judged if e.key in counts]
-    shares: list[tuple[Callable[[Episode], int], Callable[[Episode], int]]] = [
-        (lambda e: counts[e.key].invalid_actions, lambda e: e.steps),
-        (lambda e: counts[e.key].repeated, lambda e: counts[e.key].invalid_actions),
-        (lambda e: counts[e.key].format_errors, lambda e: e.steps),
-        (lambda e: counts[e.key].belief_error_steps, lambda e: counts[e.key].checked_steps),
-    ]
-    for part, whole in shares:
-        rate = share(logged, part, whole)
-        yield linked(percent(rate.value, rate.interval), filter(part, logged))
-    yield count(sum(analysis.checked_steps for analysis in counts.values()))
-    broken = task_mean(logged, lambda e: counts[e.key].against_rule)
-    yield number(broken.value, ".2f", broken.interval)
+def _error_cells(logged: DataFrame) -> Iterator[Cell]:
+    for part, whole in (
+        ("invalid_actions", "steps"), ("repeated", "invalid_actions"), ("format_errors", "steps"),
+        ("belief_error_steps", "checked_steps"),
+    ):  # fmt: skip
+        yield share_cell(share(logged, part, whole))
+    yield count(logged.checked_steps.sum())
+    yield mean_cell(task_mean(logged, "against_rule"), ".2f")
 
 
-def mechanism_table(run: Run) -> Table | None:
-    """What became of the memories between retrieval and prompt; None if no condition has any."""
-    rows: list[Sequence[Cell]] = []
-    for name in run.conditions:
-        counts = [*analyses(run, run.judged(name)).values()]
-        if total := sum(each.recalled for each in counts):
-            rows += _mechanism_rows(counts, total, condition_title(name))
-    if not rows:
-        return None
+def mechanism_table(data: Results) -> Table:
+    """What became of the memories between retrieval and prompt."""
+    rows = [
+        row for (name,), side in data.by("condition") if side.recalled.sum()
+        for row in _mechanism_rows(side, condition_title(name))
+    ]  # fmt: skip
     notes = [
         "Candidates are the memories at or above theta, counted at each step. Each is dropped once "
         "or printed: dropped because its roles have no names in this scene (not groundable), by "
@@ -173,21 +169,28 @@ def mechanism_table(run: Run) -> Table | None:
     ]
     columns = ["condition", "mechanism", "candidates", "of all", "prompts changed"]
     title = "Mechanisms between memory and prompt"
-    return Table("mechanisms", title, source_of(run), columns, rows, notes=notes, labels=2)
+    return Table("mechanisms", title, source_of(data.run), columns, rows, notes=notes, labels=2)
 
 
-def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Iterator[Sequence[Cell]]:
-    steps = sum(each.logged_steps for each in counts)
-    kinds = {kind: sum(each.conflicts.get(kind, 0) for each in counts) for kind in CONFLICT_KINDS}
+def named_sums(side: DataFrame, column: str) -> dict[str, int]:
+    """The sums of a column of counts by name, the most frequent first."""
+    import pandas
+
+    sums = pandas.DataFrame([*side[column]]).sum().sort_values(ascending=False, kind="stable")
+    return {str(name): int(n) for name, n in sums.items()}
+
+
+def _mechanism_rows(side: DataFrame, title: str) -> Iterator[Sequence[Cell]]:
+    kinds = named_sums(side, "conflicts")
     outcomes: dict[str, int] = {
-        outcome: sum(each.dropped[outcome] for each in counts) for outcome in RECALL_OUTCOMES
-        if outcome
+        name: int(side[f"dropped_{name.replace(' ', '_').replace('-', '_')}"].sum())
+        for name in RECALL_OUTCOMES if name
     }  # fmt: skip
-    extras = sum(kinds[kind] for kind in EXTRA_KINDS)
+    total, extras = int(side.recalled.sum()), sum(kinds.get(kind, 0) for kind in EXTRA_KINDS)
     outcomes["arbitration"] -= extras
 
     def row(mechanism: str, candidates: int, acts: str = "") -> Sequence[Cell]:
-        changed = sum(each.changed.get(acts, 0) for each in counts) / steps if acts else None
+        changed = _changed_share(side, acts) if acts else None
         return [label(title), label(mechanism), count(candidates), percent(candidates / total),
                 percent(changed)]  # fmt: skip
 
@@ -196,84 +199,82 @@ def _mechanism_rows(counts: Sequence[Analysis], total: int, title: str) -> Itera
     yield row("scf", outcomes["scf"], "scf")
     yield row("arbitration", outcomes["arbitration"], "arbitration")
     for kind in CONFLICT_KINDS:
-        if kinds[kind] and kind not in EXTRA_KINDS:
+        if kinds.get(kind) and kind not in EXTRA_KINDS:
             yield row(f"arbitration: {kind}", kinds[kind])
     if extras:
         yield row("arbitration extras", extras, "arbitration_extras")
     for outcome in SELECTED:
         yield row(outcome, outcomes[outcome])
     yield row("printed", total - sum(outcomes.values()) - extras, MEMORY)
-    yield row("printed and marked", sum(each.warned for each in counts))
+    yield row("printed and marked", int(side.warned.sum()))
 
 
-def activity(run: Run, first: str, second: str) -> list[str]:
+def activity(data: Results, first: str, second: str) -> list[str]:
     """How often each mechanism acted whose setting differs between two arms, in words."""
     words, default = [], RunContext().plain
     for mechanism in (MEMORY, *MECHANISMS):
-        values = {run.settings(arm).get(mechanism, default[mechanism]) for arm in (first, second)}
+        values = {data.run.settings(arm).get(mechanism, default[mechanism])
+                  for arm in (first, second)}  # fmt: skip
         if len(values) == 1:
             continue
-        shares = {arm: changed_share(run, arm, mechanism) for arm in (first, second)}
+        shares = {arm: _changed_share(data.sides[arm], mechanism) for arm in (first, second)}
         arm = max(shares, key=lambda name: shares[name] or 0)
-        if (share := shares[arm]) is not None:
+        if (changed := shares[arm]) is not None:
             name = mechanism.replace("_", " ")
-            words.append(f"{name} changed {share:.1%} of the prompts of {arm}")
+            words.append(f"{name} changed {changed:.1%} of the prompts of {arm}")
     return words
 
 
-def changed_share(run: Run, arm: str, mechanism: str) -> float | None:
-    """The share of an arm's steps whose prompt a mechanism changed; None without logs."""
-    counts = analyses(run, run.judged(arm)).values()
-    steps = sum(each.logged_steps for each in counts)
-    return sum(each.changed.get(mechanism, 0) for each in counts) / steps if steps else None
+def _changed_share(side: DataFrame, mechanism: str) -> float | None:
+    """The share of the steps whose prompt a mechanism changed; None without logs."""
+    steps = int(side.logged_steps.sum())
+    return named_sums(side, "changed").get(mechanism, 0) / steps if steps else None
 
 
-def guard_table(run: Run) -> Table | None:
-    """The guard's verdicts on proposed actions; None if no condition has a guard."""
-    guarded = [n for n in run.conditions if run.manifest.conditions[n].get("guard", "off") != "off"]
-    if not guarded:
-        return None
+def guarded_arms(data: Results) -> list[str]:
+    return [arm for arm in data.arms if data.run.settings(arm).get("guard", "off") != "off"]
+
+
+def guard_table(data: Results) -> Table:
+    """The guard's verdicts on proposed actions."""
     rows = []
-    for name in guarded:
-        counts = analyses(run, run.judged(name)).values()
-        total = sum(each.proposals for each in counts)
-        vetoes = sum((Counter(each.vetoes) for each in counts), Counter[str]())
-        parts = [
-            part_of(sum(each.verdicts[outcome] for each in counts), total) for outcome in GUARDED
-        ]
-        rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in vetoes.most_common(6))
+    for name in guarded_arms(data):
+        sums, vetoes = data.sides[name][["proposals", *GUARDED]].sum(), named_sums(
+            data.sides[name], "vetoes")  # fmt: skip
+        total = int(sums.proposals)
+        parts = [part_of(int(sums[outcome]), total) for outcome in GUARDED]
+        rules = ", ".join(f"{rule} {n / total:.1%}" for rule, n in [*vetoes.items()][:6])
         rows.append([label(condition_title(name)), count(total), *parts, label(rules or "-")])
     columns = ["condition", "proposals", *GUARDED, "vetoes by rule"]
     notes = [
         "Shares are of proposed actions. Retried: the action was vetoed and the model was asked "
         "again. Fallback: asking again did not help, so the guard chose the action as described in "
-        "docs/guard.md. Replaced: the guard executed an applicable action instead. Overridden: the "
-        "action was executed although it was vetoed. The last column lists the rules with the most "
-        "vetoes; 'procedure' means that no rule forbade the action but it was not applicable to "
-        "the sub-goal.",
+        "docs/how-it-works.md. Replaced: the guard executed an applicable action instead. "
+        "Overridden: the action was executed although it was vetoed. The last column lists the "
+        "rules with the most vetoes; 'procedure' means that no rule forbade the action but it was "
+        "not applicable to the sub-goal.",
     ]
-    return Table("guard", "Guard decisions", source_of(run), columns, rows, notes=notes)
+    return Table("guard", "Guard decisions", source_of(data.run), columns, rows, notes=notes)
 
 
-def token_table(run: Run) -> Table:
+def token_table(data: Results) -> Table:
     rows = []
-    for name in run.conditions:
-        judged, episodes = run.judged(name), run.played(name)
-        counts = analyses(run, judged)
-        logged = [e for e in judged if e.key in counts]
-        prompt, steps = sum(e.prompt_tokens for e in judged), sum(e.steps for e in logged)
-        cached = sum(e.cached_tokens for e in judged)
-        knowledge = sum(counts[e.key].knowledge_tokens * e.steps for e in logged)
+    for (name,), side in data.by("condition"):
+        played, logged = data.played[data.played.condition == name], side[side.logged.astype(bool)]
+        prompt, steps = side.prompt_tokens.sum(), logged.steps.sum()
+        means = side[["prompt_tokens", "output_tokens", "seconds"]].astype(float).mean()
+        means = means.to_dict() if len(side) else dict.fromkeys(means.index)
+        knowledge = (logged.knowledge_tokens * logged.steps).sum()
         rows.append([
             label(condition_title(name)),
-            number(average([e.prompt_tokens for e in judged]), ",.0f"),
-            percent(cached / prompt if prompt else None),
-            number(average([e.output_tokens for e in judged]), ",.0f"),
+            number(means["prompt_tokens"], ",.0f"),
+            percent(side.cached_tokens.sum() / prompt if prompt else None),
+            number(means["output_tokens"], ",.0f"),
             number(knowledge / steps if steps else None, ",.0f"),
-            count(sum(e.model_calls for e in episodes)),
-            count(sum(e.cache_hits for e in episodes)),
-            number(average([e.seconds for e in episodes]), ".1f"),
-            _cost(judged, episodes),
+            count(played.model_calls.sum()),
+            count(played.cache_hits.sum()),
+            number(means["seconds"], ".1f"),
+            _cost(side, played),
         ])  # fmt: skip
     columns = [
         "condition", "prompt tokens", "cached tokens", "output tokens",
@@ -281,29 +282,28 @@ def token_table(run: Run) -> Table:
     ]  # fmt: skip
     notes = [
         "Prompt tokens, output tokens and seconds are means per episode. Model calls, cache hits "
-        "(replies from the local response cache) and cost are sums over the condition, episodes "
+        "(replies from the file of --cache) and cost are sums over the condition, episodes "
         "with errors included. Cached tokens: share of prompt tokens that the provider reports as "
         "reused.",
-        *_cost_notes(run),
+        *_cost_notes(data),
     ]
-    return Table("tokens", "Tokens and cost", source_of(run), columns, rows, notes=notes)
+    return Table("tokens", "Tokens and cost", source_of(data.run), columns, rows, notes=notes)
 
 
-def _cost(judged: Sequence[Episode], episodes: Sequence[Episode]) -> Cell:
-    prices = [e.cost_usd for e in episodes if e.cost_usd is not None]
-    if not prices:
+def _cost(judged: DataFrame, played: DataFrame) -> Cell:
+    prices = played.cost_usd.dropna()
+    if prices.empty:
         return Cell("unknown", value={"value": None})
-    wins = sum(e.success for e in judged)
-    total = sum(prices)
+    wins, total = int(judged.success.sum()), float(prices.sum())
     note = f"{total / wins:.4f} per win" if wins else ""
-    if len(prices) < len(episodes):
-        note = f"{note}, price of {len(episodes) - len(prices)} unknown".removeprefix(", ")
+    if len(prices) < len(played):
+        note = f"{note}, price of {len(played) - len(prices)} unknown".removeprefix(", ")
     return Cell(f"{total:.4f}", note, {"value": total, "per_win": total / wins if wins else None})
 
 
-def _cost_notes(run: Run) -> Iterator[str]:
+def _cost_notes(data: Results) -> Iterator[str]:
     """The cost of all sessions, and prompts or replies that were cut."""
-    sessions = run.manifest.sessions
+    sessions = data.run.manifest.sessions
     if bills := [session.spent for session in sessions if session.spent]:
         which = "All" if len(bills) == len(sessions) else f"{len(bills)} of"
         who = f"{which} {len(sessions)} sessions together" if sessions[1:] else "The session"
@@ -313,12 +313,11 @@ def _cost_notes(run: Run) -> Iterator[str]:
             f"{who} spent {sum(bill.tokens for bill in bills):,} tokens{money}, "
             "including episodes that were interrupted or run again."
         )
-    episodes = [e for name in run.conditions for e in run.played(name)]
-    dropped = (each.dropped_turns for each in analyses(run, episodes).values())
-    if cut := [turns for turns in dropped if turns]:
+    dropped = data.played.dropped_turns
+    if cut := int((dropped > 0).sum()):
         yield (
-            f"In {len(cut)} of {len(run.episodes)} episodes the context was too small for the "
-            f"whole history; up to {max(cut)} of the oldest turns were left out of a prompt."
+            f"In {cut} of {len(data.episodes)} episodes the context was too small for the "
+            f"whole history; up to {dropped.max()} of the oldest turns were left out of a prompt."
         )
-    if capped := sum(e.capped_replies for e in episodes):
+    if capped := int(data.played.capped_replies.sum()):
         yield f"Truncated because longer than the token limit: {quantity(capped, 'reply')}."

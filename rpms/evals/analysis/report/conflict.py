@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rpms.evals.analysis.measures import rate
+from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.measures import task_mean
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import LEARNED, analyses
+from rpms.evals.analysis.step_analysis import LEARNED
 from rpms.evals.analysis.tables import Cell, Table, count, label, part_of, percent
-from rpms.evals.records.run_folder import Run
 from rpms.memory_store.contradictions import CONTRADICTIONS
 from rpms.vocabulary.context import condition_title
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ADVICE = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
 
 
-def conflict_table(run: Run) -> Table | None:
-    """Planted and learned advice that reached arbitration; None if nothing was planted."""
-    controls = [run.settings(name).get("memory_control") for name in run.conditions]
-    if "conflict" not in controls:
-        return None
-    rows = [row for name in run.conditions for row in _rows(run, name)]
+def conflict_table(data: Results) -> Table:
+    """Planted and learned advice that reached arbitration."""
+    rows = [row for (name,), side in data.by("condition") for row in _rows(side, name)]
     notes = [
         "Candidates are the snippets and lessons that reached arbitration, counted at each step. "
         "Planted: rule is advice that a rule forbids by construction; corrupted is advice changed "
@@ -35,16 +36,15 @@ def conflict_table(run: Run) -> Table | None:
     columns = ["condition", "advice", "success rate", "candidates", "removed", "warned",
                "shown", "entries", "always caught"]  # fmt: skip
     return Table(
-        "conflict", "Planted conflicts", source_of(run), columns, rows, labels=2, notes=notes
+        "conflict", "Planted conflicts", source_of(data.run), columns, rows, labels=2, notes=notes
     )
 
 
-def _rows(run: Run, name: str) -> Iterator[list[Cell]]:
+def _rows(side: DataFrame, name: str) -> Iterator[list[Cell]]:
     """A row for each kind of advice; a condition without memory has one row with its success."""
-    judged = run.judged(name)
-    success, outcomes = percent(rate(judged).share), dict[str, Counter[str]]()
-    for analysis in analyses(run, judged).values():
-        for kind, outcome in analysis.advice.items():
+    success, outcomes = percent(task_mean(side, "success").value), dict[str, Counter[str]]()
+    for advice in side.advice:
+        for kind, outcome in advice.items():
             outcomes.setdefault(kind, Counter()).update(outcome)
     for kind in [kind for kind in ADVICE if kind in outcomes] or [""]:
         outcome = outcomes.get(kind, Counter())

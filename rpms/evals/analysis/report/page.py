@@ -1,17 +1,19 @@
-"""The report page: one HTML file with the verdict, the tables and every episode step by step.
+"""The report page, and beside it a page for each task with the steps of its episodes.
 
-The page loads nothing: style and scripts are inlined, and each episode's step log stays gzipped
-inside the page until it is opened. Observations and replies are untrusted text, so the page
-escapes them, and its content security policy runs no other script.
+A page loads nothing: style and scripts are inlined, and each step log stays gzipped inside the page
+of its task until it is opened. Observations and replies are untrusted text, so the pages escape
+them, and their content security policy runs no other script.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,30 +21,30 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.experiment import run_names
-from rpms.evals.analysis.measures import groups, metric_of
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting import all_plots
-from rpms.evals.analysis.plotting.style import is_installed
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.plots import conditions_plot
 from rpms.evals.analysis.report.rules import run_rules
 from rpms.evals.analysis.report.source import settings_of, short_type, source_of
 from rpms.evals.analysis.step_analysis import analysis_of
-from rpms.evals.analysis.tables import Cell, Table
+from rpms.evals.analysis.tables import Cell
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.protocol_card import protocol_card
 from rpms.evals.records.run_folder import Run
-from rpms.evals.records.schema import Episode, JobKey
+from rpms.evals.records.schema import Episode
 from rpms.prompts.examples import NEW_TASK
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.files import refuse_special, write_whole
+from rpms.vocabulary.files import make_folder, refuse_special, write_whole
 from rpms.vocabulary.glossary import explanations
 from rpms.vocabulary.output import quantity
+from rpms.vocabulary.safe_text import slug
 
 HERE = Path(__file__).parent
-SCRIPTS = ("base", "search", "list", "step", "episode", "compare", "router")
+LIST = ("base", "list", "router")
+STEPS = ("base", "step", "episode", "compare", "router")
 
 
 def _explained(term: str) -> str:
@@ -71,9 +73,9 @@ _jinja.filters |= {"written": written, "quantity": quantity, "explained": _expla
 
 
 def write_report(report: Report, html: Path | None = None) -> list[Path]:
-    """Write report.md, report.json and the page, and return the files.
+    """Write report.md, report.json and the pages, and return the files; the page comes last.
 
-    Joined runs have no folder of their own, so only the page is written, and only to ``html``.
+    Joined runs have no folder of their own, so only the pages are written, and only to ``html``.
     """
     folder, texts = report.run.folder, dict[Path, str]()
     if not report.run.parts:
@@ -82,19 +84,27 @@ def write_report(report: Report, html: Path | None = None) -> list[Path]:
         texts = {folder / "report.md": report.as_markdown(), folder / "report.json": text}
     if html:
         refuse_special(html)
-        texts[html] = render_page(report)
+        beside = html.with_name(f"{html.stem}-steps")
+        make_folder(beside)
+        for name, text in step_pages(report, html.name):
+            write_whole(beside / name, text)
+        texts[html] = render_page(report, beside.name)
     for file, text in texts.items():
         write_whole(file, text)  # a reader never sees half a page
     return list(texts)
 
 
-def render_page(report: Report) -> str:
-    """The page as text."""
+def render_page(report: Report, steps: str = "report-steps") -> str:
+    """The page as text; ``steps`` is the folder beside it that has the pages of the tasks."""
     run = report.run
+    data = {**_shared(report), "episodes": [
+        {**row, "page": f"{steps}/{_page_of(e)}"} for e, row in _rows(report)]}  # fmt: skip
     return _rendered(
         "report.html.j2",
-        SCRIPTS,
+        LIST,
+        data,
         title=heading(run),
+        home="",
         source=source_of(run),
         protocol=protocol_card(run.manifest),
         settings=settings_of(run.manifest),
@@ -102,22 +112,65 @@ def render_page(report: Report) -> str:
         manifest=run.manifest,
         verdict=report.verdict,
         tables=report.tables,
-        plot=conditions_plot(run),
-        pictures=pictures(run),
+        plot=conditions_plot(report.data),
+        pictures=pictures(report.data),
         rules_changed=rules_changed(run),
-        set_link=set_link,
-        data=_embedded(page_data(report)),
-        logs=[(n, _log(run, e)) for n, e in enumerate(run.episodes.values())],
+        link_of=link_of,
     )
 
 
-def pictures(run: Run) -> list[dict[str, str]]:
-    """The plots of a run as images inside the page; none if matplotlib is missing."""
-    if not is_installed():
-        return []
+def step_pages(report: Report, home: str) -> Iterator[tuple[str, str]]:
+    """For each task the name and the text of the page with the steps of all its episodes."""
+    run = report.run
+    shared = {**_shared(report), "home": f"../{home}", "rules": run_rules(run)}
+    shared |= {"new_task": NEW_TASK}
+    tasks: dict[str, list[tuple[Episode, dict[str, Any]]]] = {}
+    for episode, row in _rows(report):
+        tasks.setdefault(episode.task, []).append((episode, row))
+    for name, episodes in tasks.items():
+        # The numbers of the logs are those of the rows, before the page sorts them.
+        data = {**shared, "episodes": [{**row, "page": ""} for _, row in episodes]}
+        yield (
+            _page_of(episodes[0][0]),
+            _rendered(
+                "steps.html.j2",
+                STEPS,
+                data,
+                title=f"{name}: {heading(run)}",
+                home=f"../{home}",
+                source=source_of(run),
+                logs=[(number, _log(run, episode)) for number, (episode, _) in enumerate(episodes)],
+            ),
+        )
+
+
+def _page_of(episode: Episode) -> str:
+    return f"{slug(episode.task)}.html"
+
+
+def _shared(report: Report) -> dict[str, Any]:
+    """The data that every page has."""
+    data = report.data
+    types = sorted({*data.episodes.type} | {t.type for t in data.run.manifest.tasks if t.type})
+    return {
+        "scored": data.metric == "floored",
+        "conditions": [[label, condition_title(label)] for label in data.arms],
+        "types": [[kind, short_type(data.run, kind)] for kind in types],
+        "glossary": explanations(),
+    }
+
+
+def _rows(report: Report) -> Iterator[tuple[Episode, dict[str, Any]]]:
+    rows = report.data.episodes.to_dict("records")
+    for episode, row in zip(report.run.episodes.values(), rows, strict=True):
+        yield episode, _row(report.run, episode, row)
+
+
+def pictures(data: Results) -> list[dict[str, str]]:
+    """The plots of a run as images inside the page."""
     return [
         {"kind": plot.kind, "caption": plot.caption, "source": _image(plot.as_svg())}
-        for plot in all_plots(run)
+        for plot in all_plots(data)
     ]
 
 
@@ -125,69 +178,31 @@ def _image(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"
 
 
-def _rendered(template: str, scripts: Sequence[str], **values: Any) -> str:
+def _rendered(template: str, names: Sequence[str], data: dict[str, Any], **values: Any) -> str:
     """A page with its style and its scripts, which are joined into one without global names."""
-    style = (HERE / "report.css").read_text(encoding="utf-8")
-    parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in scripts]
-    script = "'use strict';\n(() => {\n" + "\n".join(parts) + "\n})();\n"
+    style, script, hashes = _inlined(tuple(names))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return _jinja.get_template(template).render(
         style=Markup(style),
         script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=hashes[0],
+        script_hash=hashes[1],
+        data=_packed(gzip.compress(text.encode("utf-8", "replace"), mtime=0)),
         **values,
     )
 
 
-def page_data(report: Report) -> dict[str, Any]:
-    """The data of the list and of the page's filters; the steps stay in the embedded logs."""
-    run = report.run
-    types = sorted({e.type for e in run.episodes.values()} | {*filter(None, groups(run))})
-    return {
-        "scored": metric_of(run.manifest.env) == "score",
-        "conditions": [[label, condition_title(label)] for label in run.conditions],
-        "types": [[kind, short_type(run, kind)] for kind in types],
-        "episodes": [_row(run, e) for e in run.episodes.values()],
-        "sets": sets_of(report.tables, {key: n for n, key in enumerate(run.episodes)}),
-        "rules": run_rules(run),
-        "new_task": NEW_TASK,
-        "glossary": explanations(),
-    }
+@cache
+def _inlined(names: tuple[str, ...]) -> tuple[str, str, tuple[str, str]]:
+    style = (HERE / "report.css").read_text(encoding="utf-8")
+    parts = [(HERE / "js" / f"{name}.js").read_text(encoding="utf-8") for name in names]
+    script = "'use strict';\n(async () => {\n" + "\n".join(parts) + "\n})();\n"
+    return style, script, (_hash(style), _hash(script))
 
 
-def set_link(table: Table, row: Sequence[Cell], column: int) -> str:
-    """The address of the list of a cell's steps or episodes; empty for a cell without any."""
-    if row[column].steps:
-        return f"#/episodes?{urlencode(row[column].steps)}"
-    if not row[column].behind:
-        return ""
-    return f"#/episodes?{urlencode({'set': _name(table, row, column)})}"
-
-
-def sets_of(tables: Iterable[Table], numbers: Mapping[JobKey, int]) -> dict[str, dict[str, Any]]:
-    """The episodes behind each figure: by the set's name its title and the episodes' numbers.
-
-    A set is named by its table, row and column, so that a link still leads to the same cell after
-    more episodes have finished.
-    """
-    return {
-        _name(table, row, column): {
-            "title": f"{table.title}: {', '.join(_labels(table, row, column))}",
-            "of": [numbers[key] for key in cell.behind],
-        }
-        for table in tables
-        for row in table.rows
-        for column, cell in enumerate(row)
-        if cell.behind
-    }
-
-
-def _labels(table: Table, row: Sequence[Cell], column: int) -> list[str]:
-    return [*(cell.text for cell in row[: table.labels]), table.columns[column]]
-
-
-def _name(table: Table, row: Sequence[Cell], column: int) -> str:
-    return "/".join([table.id, *_labels(table, row, column)])
+def link_of(cell: Cell) -> str:
+    """The address of the list of a cell's episodes; empty for a cell without any."""
+    return f"#/episodes?{urlencode(cell.link)}" if cell.link else ""
 
 
 def rules_changed(run: Run) -> bool:
@@ -204,11 +219,10 @@ def rules_changed(run: Run) -> bool:
     return False
 
 
-def _row(run: Run, episode: Episode) -> dict[str, Any]:
-    analysis = analysis_of(run, episode)
-    cause = analysis.cause or Cause("", 0, "")
+def _row(run: Run, episode: Episode, row: Mapping[Hashable, Any]) -> dict[str, Any]:
     return {
         "c": episode.condition,
+        "run": row["run"],
         "task": _task_name(run, episode),
         "n": episode.index,
         "type": episode.type,
@@ -216,17 +230,17 @@ def _row(run: Run, episode: Episode) -> dict[str, Any]:
         "won": episode.success,
         "score": episode.score,
         "steps": episode.steps,
-        "invalid": analysis.invalid_actions,
-        "belief_errors": analysis.belief_error_steps,
+        "counted": row["counted"],
+        "invalid": row["invalid_actions"],
+        "belief_errors": row["belief_error_steps"],
         "mode": episode.failure_mode or "",
         "error": episode.error,
         "place": episode.error_place,
-        "cause": cause.kind,
-        "at": cause.step,
-        "why": cause.text,
+        "cause": row["cause"],
+        "at": row["cause_step"],
+        "why": row["cause_text"],
+        "broken": [*row["broken"]],
         "tokens": episode.prompt_tokens + episode.output_tokens,
-        "recalled": analysis.recalled,
-        "proposals": analysis.proposals,
     }
 
 
@@ -243,15 +257,11 @@ def _log(run: Run, episode: Episode) -> str:
     """The gzipped log as text; empty if it is missing or damaged."""
     if not analysis_of(run, episode).logged:
         return ""
-    return base64.b64encode(run.log_file(episode).read_bytes()).decode("ascii")
+    return _packed(run.log_file(episode).read_bytes())
 
 
-def _embedded(data: dict[str, Any]) -> Markup:
-    """JSON that cannot end the script element around it."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
+def _packed(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _hash(text: str) -> str:

@@ -6,24 +6,28 @@ a dot. Colours are CSS classes, so that they follow the page's theme.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from markupsafe import Markup
 
-from rpms.evals.analysis.measures import Interval, metric_of, rate, task_mean
-from rpms.evals.records.run_folder import Run
+from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.measures import Interval, Mean, task_mean
 from rpms.vocabulary.context import condition_title
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ROW, TICKS = 30, 22
 MIDDLE = ROW / 2
 SCALE = range(0, 101, 25)
 
 
-def conditions_plot(run: Run) -> Markup:
+def conditions_plot(data: Results) -> Markup:
     """One row per condition: the primary figure, on a scale of 0 to 100, and its interval."""
-    scored = metric_of(run.manifest.env) == "score"
+    scored = data.metric == "floored"
     unit = "" if scored else "%"
-    rows = [
-        _row(condition_title(name), _figure(run, name, scored), unit) for name in run.conditions
-    ]
+    rows = [_row(condition_title(name), primary(data, side), unit)
+            for name, side in data.sides.items()]  # fmt: skip
     tick = Markup('<text x="{0}%" y="16" text-anchor="middle">{0}{1}</text>')
     ticks = [tick.format(value, unit) for value in SCALE]
     title = "Mean floored score" if scored else "Success rate"
@@ -33,24 +37,20 @@ def conditions_plot(run: Run) -> Markup:
     ).format(title, Markup("").join(rows), _scale(TICKS, ticks))
 
 
-def _figure(run: Run, condition: str, scored: bool) -> tuple[float, Interval | None] | None:
-    """The figure on a scale of 0 to 100; None for a condition without decided episodes."""
-    judged = run.judged(condition)
-    if not judged:
-        return None
-    if scored:
-        score = task_mean(judged, lambda e: e.floored)
-        return score.value or 0.0, score.interval
-    won = rate(judged)
-    span = won.interval and Interval(100 * won.interval.low, 100 * won.interval.high)
-    return 100 * (won.share or 0.0), span
+def primary(data: Results, side: DataFrame) -> Mean:
+    """The primary figure on a scale of 0 to 100, with its interval over tasks."""
+    mean = task_mean(side, data.metric)
+    if data.metric == "floored" or mean.value is None:
+        return mean
+    span = mean.interval and Interval(100 * mean.interval.low, 100 * mean.interval.high)
+    return Mean(100 * mean.value, span)
 
 
-def _row(name: str, figure: tuple[float, Interval | None] | None, unit: str) -> Markup:
+def _row(name: str, figure: Mean, unit: str) -> Markup:
     marks = [_line(value, 0, value, ROW, "grid") for value in SCALE]
     value = ""
-    if figure:
-        at, interval = figure
+    if (at := figure.value) is not None:
+        interval = figure.interval
         value = f"{at:.1f}{unit}"
         if interval:
             marks.append(_line(interval.low, MIDDLE, interval.high, MIDDLE, "whisker"))

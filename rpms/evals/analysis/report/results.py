@@ -1,44 +1,34 @@
 """The tables of results: main, by type, by task, pairwise, rules x memory, repeats, trials.
 
-pass^k is the probability that k independent repeats of a task all succeed. Its unbiased estimate
-from n repeats is C(wins, k) / C(n, k), averaged over tasks.
+Each is the frame of episodes grouped by arm, or by arm and run. pass^k is the probability that k
+independent repeats of a task all succeed. Its unbiased estimate from n repeats is
+C(wins, k) / C(n, k), averaged over tasks.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from math import comb
 from pathlib import Path
-from statistics import fmean
+from typing import TYPE_CHECKING
 
 from rpms.evals.analysis.arm_differences import ArmOfRun, difference_texts
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import (
-    Interval,
-    Metric,
-    average,
-    by_task,
-    groups,
+    DIGITS,
+    Mean,
+    Pair,
     holm,
-    interaction,
-    mean,
-    merit,
-    metric_of,
+    mean_interval,
     pair,
     per_task,
-    rate,
-    rate_of,
-    shared_tasks,
     task_mean,
-    wins_of,
 )
 from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
-from rpms.evals.analysis.step_analysis import analyses
 from rpms.evals.analysis.tables import (
     NONE,
     Cell,
@@ -46,17 +36,20 @@ from rpms.evals.analysis.tables import (
     count,
     counted,
     label,
-    linked,
+    mean_cell,
     number,
     p_value,
     percent,
     points,
+    share_cell,
 )
 from rpms.evals.records.conditions import described
 from rpms.evals.records.run_folder import EPISODES, Run
-from rpms.evals.records.schema import Episode
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.output import quantity, with_article
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 GROUNDS = {
     "S": "Without rules and memory the condition is S, the state alone. B, C and D show the state "
@@ -66,110 +59,163 @@ GROUNDS = {
 }
 """The reference condition of the square, the better one first, and its meaning for the gains."""
 SWITCHES = ("rules", "memory")
+UNITS = {"success": "success rate", "floored": "mean floored score"}
 FIGURES = {
     "success": "Success rate, won/decided episodes and 95% interval",
-    "score": "Mean floored score and 95% interval",
+    "floored": "Mean floored score and 95% interval",
 }
 
 
-def main_table(run: Run) -> Table:
-    """One row per condition: the primary figure, the gain over the first condition, errors."""
-    metric = metric_of(run.manifest.env)
-    first = run.conditions[0]
-    scored = ["score (floored)", "score (raw)"] if metric == "score" else []
-    switches = {
-        name: [run.settings(name).get(part) for part in SWITCHES] for name in run.conditions
-    }
+def figure(side: DataFrame, metric: str, *link: tuple[str, str]) -> Cell:
+    """The primary figure of some episodes, with its interval."""
+    mean = task_mean(side, metric)
+    cell = mean_cell(mean)
+    if metric == "success":
+        won, n = int(side.success.sum()), len(side)
+        cell = share_cell(mean, f"{won}/{n}" if n else "")
+        cell = replace(cell, value={**cell.value, "won": won, "n": n})
+    return replace(cell, link=(("counted", "1"), *link)) if len(side) else cell
+
+
+def gain(difference: Mean, metric: str) -> Cell:
+    """A difference in the primary figure: percentage points, or points of score."""
+    if metric == "success":
+        return points(difference.value, difference.interval)
+    return mean_cell(difference, "+.1f")
+
+
+def main_table(data: Results) -> Table:
+    """One row per arm: the primary figure, the gain over the first arm, errors."""
+    run, first = data.run, data.arms[0]
+    switches = {name: [run.settings(name).get(part) for part in SWITCHES] for name in data.arms}
     parts = SWITCHES if len({*map(repr, switches.values())}) > 1 else ()
-    columns = ["condition", *parts, "episodes", *scored, "won", "success rate"]
-    columns += [f"gain over {first}", "errors", "not run"]
     rows = []
-    for name in run.conditions:
-        title, *figures = _main_row(run, name, metric)
+    for (name,), side in data.by("condition"):
+        gained = (
+            Cell("") if name == first else gain(tested(data, (first, name)).difference, data.metric)
+        )
         on = [label("on" if switch else "off") for switch in switches[name] if parts]
-        rows.append([title, *on, *figures])
+        errors = data.played[(data.played.condition == name) & data.played.is_error]
+        rows.append([
+            label(condition_title(name)), *on, *_main_cells(data, side, name), gained,
+            *_spread(data, side),
+            counted(len(errors), ("c", name), ("o", "error")), count(run.unplayed(name)),
+        ])  # fmt: skip
+    columns = ["condition", *parts, *_main_columns(data), f"gain over {first}"]
+    columns += [*SPREAD] if run.pooled else []
     notes = [
         "Brackets are 95% intervals: Wilson for rates, bootstrap over tasks for scores and gains. "
         "If all tasks have the same value, there is no bootstrap interval. Gains are over the "
         f"tasks that the condition and {first} both finished.",
-        *_repeat_note(run),
+        *_repeat_note(data),
         *borrowed_memory(run),
-        *missing_notes(run),
+        *missing_notes(data),
     ]
-    return Table("main", "Results by condition", source_of(run), columns, rows, notes=notes)
-
-
-def _repeat_note(run: Run) -> Iterator[str]:
-    if run.repeats > 1:
-        yield (
-            f"Up to {run.repeats} repeats of a task: in every rate, score, gain and test each task "
-            "counts once, with the mean over its repeats that ended without an error. Intervals "
-            "are over tasks (bootstrap, but Wilson for rates if each task was won always or "
-            "never). The columns 'episodes' and 'won' count episodes."
-        )
-
-
-def _main_row(run: Run, name: str, metric: Metric) -> Iterator[Cell]:
-    judged, episodes = run.judged(name), run.played(name)
-    yield label(condition_title(name))
-    yield counted(judged)
-    if metric == "score":
-        for score in (task_mean(judged, lambda e: e.floored), task_mean(judged, lambda e: e.score)):
-            yield number(score.value, ".1f", score.interval)
-    won = rate(judged)
-    yield counted([e for e in judged if e.success])
-    yield percent(won.share, won.interval)
-    if name == run.conditions[0]:
-        yield Cell("")
-    else:
-        versus = pair(run.judged(run.conditions[0]), judged, metric)
-        yield gain(versus.difference, versus.interval, metric)
-    yield counted([e for e in episodes if e.is_error])
-    yield count(run.unplayed(name))
-
-
-def gain(difference: float | None, interval: Interval | None, metric: Metric) -> Cell:
-    """A difference in the primary figure: percentage points, or points of score."""
-    if metric == "success":
-        return points(difference, interval)
-    return number(difference, "+.1f", interval)
-
-
-def run_table(run: Run) -> Table | None:
-    """The paper's table of models: for each run its arms, with the gain over the first of them."""
-    if not run.parts:
-        return None
-    metric, models = metric_of(run.manifest.env), [p.manifest.model_label for p in run.parts]
-    labels = {origin: label for label, origin in run.origins.items()}
-    rows = []
-    for (name, part), model in zip(named_parts(run), models, strict=True):
-        first, *rest = (labels[part.folder, arm] for arm in part.conditions)
-        head = label(model if models.count(model) == 1 else name)
-        for arm, side in zip(part.conditions, (first, *rest), strict=True):
-            versus = pair(run.judged(first), run.judged(side), metric)
-            gained = gain(versus.difference, versus.interval, metric)
-            cell = Cell(NONE) if side == first else gained
-            rows.append([head, label(condition_title(arm)), figure(run.judged(side), metric), cell])
-    what = "score" if metric == "score" else "success rate"
     return Table(
-        "runs", "Results by model", source_of(run), ["run", "condition", what, "gain"], rows,
-        notes=[
-            f"{FIGURES[metric]}, over the tasks that all runs share. Gains are over the first "
-            "condition of the same run."
-        ],
-        labels=2,
+        "main", "Results by condition", source_of(run), [*columns, "errors", "not run"], rows,
+        notes=notes,
     )  # fmt: skip
 
 
-def missing_notes(run: Run) -> Iterator[str]:
+def _main_columns(data: Results) -> list[str]:
+    scored = ["score (floored)", "score (raw)"] if data.metric == "floored" else []
+    return ["episodes", *scored, "won", "success rate"]
+
+
+def _main_cells(data: Results, side: DataFrame, name: str, *link: tuple[str, str]) -> list[Cell]:
+    scores = ("floored", "score") if data.metric == "floored" else ()
+    link = (("counted", "1"), ("c", name), *link)
+    return [
+        counted(len(side), *link),
+        *(mean_cell(task_mean(side, score)) for score in scores),
+        counted(int(side.success.sum()), *link, ("o", "won")),
+        share_cell(task_mean(side, "success")),
+    ]
+
+
+SPREAD = ("SD over runs", "min-max")
+
+
+def _spread(data: Results, side: DataFrame) -> Iterator[Cell]:
+    """Of several runs, the standard deviation and the range of the primary figure."""
+    if not data.run.pooled:
+        return
+    scale = 100 if data.metric == "success" else 1
+    values = scale * side.groupby(["run", "task"], observed=True)[data.metric].mean().groupby(
+        "run", observed=True).mean()  # fmt: skip
+    yield number(float(values.std()) if len(values) > 1 else None)
+    if not len(values):
+        yield Cell(NONE)
+        return
+    low, high = float(values.min()), float(values.max())
+    yield Cell(f"{low:.1f}-{high:.1f}", value={"range": f"{low:.1f}-{high:.1f}", "low": low,
+                                               "high": high})  # fmt: skip
+
+
+def run_table(data: Results) -> Table:
+    """The main figures of each run; of runs as separate arms, the gain over the run's first."""
+    run, columns = data.run, ["condition", "run"]
+    if run.pooled:
+        rows = [
+            [label(condition_title(arm)), label(name),
+             *_main_cells(data, side, arm, ("run", name))]
+            for (arm, name), side in data.by("condition", "run")
+        ]  # fmt: skip
+        columns += _main_columns(data)
+        title, notes = "Results by run", ["The figures of the main table, run by run."]
+    else:
+        rows = [*_separate_runs(data)]
+        columns = [
+            "run",
+            "condition",
+            "score" if data.metric == "floored" else "success rate",
+            "gain",
+        ]
+        title, notes = "Results by model", [
+            f"{FIGURES[data.metric]}, over the tasks that all runs share. Gains are over the first "
+            "condition of the same run."
+        ]  # fmt: skip
+    return Table("runs", title, source_of(run), columns, rows, notes=notes, labels=2)
+
+
+def _separate_runs(data: Results) -> Iterator[list[Cell]]:
+    """The paper's table of models: the arms of each run, with the gain over its first."""
+    run, models = data.run, [part.manifest.model_label for part in data.run.parts]
+    labels = {origin: label for label, origin in run.origins.items()}
+    for (name, part), model in zip(named_parts(run), models, strict=True):
+        first = labels[part.folder, part.conditions[0]]
+        head = label(model if models.count(model) == 1 else name)
+        for arm in part.conditions:
+            side = labels[part.folder, arm]
+            gained = gain(tested(data, (first, side)).difference, data.metric)
+            yield [
+                head, label(condition_title(arm)),
+                figure(data.sides[side], data.metric, ("c", side)),
+                Cell(NONE) if side == first else gained,
+            ]  # fmt: skip
+
+
+def _repeat_note(data: Results) -> Iterator[str]:
+    if data.run.repeats > 1:
+        what = "runs" if data.run.pooled else "repeats"
+        of = f"{quantity(len(data.runs), 'run')}: {', '.join(data.runs)}" if data.run.pooled else (
+            f"Up to {data.run.repeats} repeats of a task")  # fmt: skip
+        yield (
+            f"{of}. In every rate, score, gain and test each task counts once, with the mean over "
+            f"its {what} that ended without an error. Intervals are over tasks (bootstrap, but "
+            "Wilson for rates if each task was won always or never). The columns 'episodes' and "
+            "'won' count episodes."
+        )
+
+
+def missing_notes(data: Results) -> Iterator[str]:
     """Notes on episodes that the figures leave out."""
-    errors = [e for name in run.conditions for e in run.played(name) if e.is_error]
-    for mode in sorted({e.failure_mode or "" for e in errors}):
-        n = sum(e.failure_mode == mode for e in errors)
+    run, played = data.run, data.played
+    for mode, n in played[played.is_error].groupby("failure_mode").size().items():
         yield (
             f"{n} of {quantity(run.done, 'episode')} ended in "
-            f"{with_article(mode.replace('_', ' '))}. They are left out of every rate and pair "
-            "and counted in the column 'errors'."
+            f"{with_article(str(mode).replace('_', ' '))}. They are left out of every rate and "
+            "pair and counted in the column 'errors'."
         )
     if not run.complete:
         yield (
@@ -185,11 +231,19 @@ def missing_notes(run: Run) -> Iterator[str]:
             lines = f"{quantity(len(part.damaged), 'damaged line')} of {file}"
             first = f"the first is line {part.damaged[0]}"
             yield f"Left out: {lines} ({first}); 'rpms eval' runs such episodes again."
-    if unread := len(run.episodes) - len(analyses(run, run.episodes.values())):
+    if unread := int((~data.episodes.logged.astype(bool)).sum()):
         logs = quantity(unread, "step log")
         yield (
             f"Missing or damaged: {logs}. Such an episode counts in rates and pairs, but not in "
             "figures about steps."
+        )
+    tasks = len(run.manifest.tasks)
+    fewer = {arm: n for arm, side in data.sides.items() if (n := side.task.nunique()) < tasks}
+    if run.pooled and fewer:
+        arms = ", ".join(f"{arm} {n}" for arm, n in fewer.items())
+        yield (
+            "An arm is compared on the tasks that every run has finished in it without an error: "
+            f"{arms} of {quantity(tasks, 'task')}."
         )
 
 
@@ -198,92 +252,103 @@ def unfinished(run: Run) -> str:
     return f"{which} not finished: {run.done} of {run.planned} episodes are done."
 
 
-def type_table(run: Run) -> Table:
+def type_table(data: Results, *by_run: str) -> Table:
     """The paper's table of task types: one row per arm, one column per goal type or family."""
-    metric, kinds = metric_of(run.manifest.env), groups(run)
-    what = "family" if metric == "score" else "goal type"
-    sizes = Counter(task.type for task in run.manifest.tasks)
-    columns = [f"{short_type(run, kind)} ({sizes[kind]})" for kind in kinds]
+    run = data.run
+    sizes: dict[str, int] = dict.fromkeys(sorted({task.type for task in run.manifest.tasks}), 0)
+    for task in run.manifest.tasks:
+        sizes[task.type] += 1
     rows = []
-    for name in run.conditions:
-        judged = run.judged(name)
-        sides = [*([e for e in judged if e.type == kind] for kind in kinds), judged]
-        figures = (replace(figure(side, metric), note="") for side in sides)
-        rows.append([label(condition_title(name)), *figures])
-    unit = "mean floored score" if metric == "score" else "success rate"
+    for key, side in data.by("condition", *by_run):
+        link = [("c", key[0]), *(("run", name) for name in key[1:])]
+        rows.append([
+            label(condition_title(key[0])), *map(label, key[1:]),
+            *(_plain(figure(side[side.type == kind], data.metric, *link, ("t", kind)))
+              for kind in sizes),
+            _plain(figure(side, data.metric, *link)),
+        ])  # fmt: skip
+    columns = [f"{short_type(run, kind)} ({n})" for kind, n in sizes.items()]
+    title = f"Results by {'family' if data.metric == 'floored' else 'goal type'}"
     return Table(
-        "types", f"Results by {what}", source_of(run),
-        ["condition", *columns, f"all ({len(run.manifest.tasks)})"], rows,
-        notes=[f"The {unit}. In brackets: the number of tasks."],
+        "-by-".join(["types", *by_run]), f"{title} and run" if by_run else title, source_of(run),
+        ["condition", *by_run, *columns, f"all ({len(run.manifest.tasks)})"], rows,
+        notes=[f"The {UNITS[data.metric]}. In brackets: the number of tasks."],
+        labels=1 + len(by_run),
     )  # fmt: skip
 
 
-def task_table(run: Run) -> Table | None:
-    """One row per prefix of the task ids: ``boil`` for ``boil/21``.
+def _plain(cell: Cell) -> Cell:
+    return replace(cell, note="")
 
-    None if the prefixes are neither tasks of a benchmark nor a refinement of the goal types.
+
+def task_kinds(data: Results) -> list[str]:
+    """The prefixes of the task ids, ``boil`` of ``boil/21``.
+
+    Empty if they are neither tasks of a benchmark nor a refinement of the goal types.
     """
-    kinds = {task.id.rpartition("/")[0] for task in run.manifest.tasks}
-    meaningful = metric_of(run.manifest.env) == "score" or bool(kinds & {*groups(run)})
-    if not meaningful or not all(kinds):
-        return None
-    words = {kind: re.sub("[-_]", " ", kind) for kind in sorted(kinds)}
-    metric = metric_of(run.manifest.env)
-    judged = {condition: run.judged(condition) for condition in run.conditions}
+    tasks = data.run.manifest.tasks
+    kinds = {task.id.rpartition("/")[0] for task in tasks}
+    meaningful = data.metric == "floored" or bool(kinds & {task.type for task in tasks})
+    return sorted(kinds) if meaningful and all(kinds) else []
+
+
+def task_table(data: Results) -> Table:
+    """One row per prefix of the task ids."""
+    prefixes = {arm: side.task.str.rpartition("/")[0] for arm, side in data.sides.items()}
     rows = [
-        [
-            label(text),
-            *(
-                figure([e for e in side if e.task.rpartition("/")[0] == kind], metric)
-                for side in judged.values()
-            ),
-        ]
-        for kind, text in words.items()
-    ]
-    rows.append([label("all"), *(figure(side, metric) for side in judged.values())])
+        [label(re.sub("[-_]", " ", kind)),
+         *(figure(side[prefixes[arm] == kind], data.metric, ("c", arm), ("task", f"{kind}/"))
+           for arm, side in data.sides.items())]
+        for kind in task_kinds(data)
+    ]  # fmt: skip
+    rows.append(
+        [label("all"), *(figure(side, data.metric, ("c", arm)) for arm, side in data.sides.items())]
+    )
     return Table(
-        "tasks", "Results by task", source_of(run), ["", *map(condition_title, run.conditions)],
-        rows, notes=[f"{FIGURES[metric]}."], total=True,
+        "tasks", "Results by task", source_of(data.run), ["", *map(condition_title, data.arms)],
+        rows, notes=[f"{FIGURES[data.metric]}."], total=True,
     )  # fmt: skip
 
 
-def figure(episodes: Sequence[Episode], metric: Metric) -> Cell:
-    """The primary figure of the episodes, with its interval."""
-    if metric == "score":
-        score = task_mean(episodes, lambda e: e.floored)
-        return linked(number(score.value, ".1f", score.interval), episodes)
-    won = rate(episodes)
-    cell = percent(won.share, won.interval, f"{won.wins}/{won.n}" if won.n else "")
-    cell = Cell(cell.text, cell.note, {**cell.value, "won": won.wins, "n": won.n})
-    return linked(cell, episodes)
+def tested(data: Results, arms: Sequence[str]) -> Pair:
+    """The test of two arms, made once for table, verdict and figure."""
+    first, second = arms[:2]
+    if (first, second) not in data.pairs:
+        sides = data.sides[first], data.sides[second]
+        data.pairs[first, second] = pair(*sides, data.metric, data.run.pooled)
+    return data.pairs[first, second]
 
 
-def pair_table(run: Run) -> Table | None:
-    """The pairs of the verdict, task by task; None for a single condition."""
-    chosen = [each[:2] for each in comparisons(run)]
-    if not chosen:
-        return None
-    metric = metric_of(run.manifest.env)
-    pairs = [pair(run.judged(a), run.judged(b), metric) for a, b in chosen]
-    exact = holm([test.p for test in pairs])
-    ranks = holm([test.p_score for test in pairs])
+TESTS = {
+    "McNemar": "McNemar's test is exact and two-sided",
+    "permutation": "The permutation test is two-sided: it exchanges the two conditions task by "
+    "task and compares the mean share of repeats or runs won; it counts all patterns up to 14 "
+    "tasks that differ, and draws 19,999 beyond. With one repeat it is McNemar's",
+}
+
+
+def pair_table(data: Results) -> Table:
+    """The pairs of the verdict, task by task."""
+    run, chosen = data.run, [each[:2] for each in comparisons(data.run)]
+    pairs = [tested(data, each) for each in chosen]
+    scored = data.metric == "floored"
+    exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p", "p_score"))
     rows = []
-    for (a, b), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        firsts, seconds = by_task(run.judged(a)), by_task(run.judged(b))
-        both = [(firsts[task], seconds[task]) for task in shared_tasks(firsts, seconds)]
-        tasks = linked(count(paired.n), [e for sides in both for side in sides for e in side])
-        row = [label(condition_title(a)), label(condition_title(b)), tasks]
-        row.append(gain(paired.difference, paired.interval, metric))
-        if metric == "score":
-            row += [p_value(paired.p_score), p_value(ranked)]
-        row.append(_better(both))
-        row.append(_better([(second, first) for first, second in both]))
-        differ = ", ".join(difference_texts(ArmOfRun(run.manifest, a), ArmOfRun(run.manifest, b)))
-        rows.append([*row, p_value(paired.p), p_value(p), label(differ)])
-    scored = ["Wilcoxon p", "Wilcoxon p, Holm"] if metric == "score" else []
-    columns = ["first", "second", "tasks", "second - first", *scored]
-    test, won = win_test(run.repeats)
-    columns += [*won, f"{test} p", f"{test} p, Holm", "differ in"]
+    for (first, second), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
+        differ = difference_texts(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))
+        rows.append([
+            label(condition_title(first)), label(condition_title(second)), count(paired.n),
+            gain(paired.difference, data.metric),
+            *([p_value(paired.p_score), p_value(ranked)] if scored else []),
+            count(paired.only_first), count(paired.only_second), p_value(paired.p), p_value(p),
+            label(", ".join(differ)),
+        ])  # fmt: skip
+    test, won = "McNemar", ["only first won", "only second won"]
+    if run.repeats > 1:
+        test, won = "permutation", ["first won more often", "second won more often"]
+    score = "permutation p of scores" if run.pooled else "Wilcoxon p"
+    columns = ["first", "second", "tasks", "second - first"]
+    columns += [score, f"{score}, Holm"] if scored else []
     notes = [
         f"Over the tasks that both conditions finished without an error. {TESTS[test]}; Holm's "
         "columns correct for the number of pairs in this table.",
@@ -292,30 +357,10 @@ def pair_table(run: Run) -> Table | None:
         "the prompt, which rules and memory always show.",
     ]
     return Table(
-        "pairs", "Pairwise comparisons", source_of(run), columns, rows, notes=notes, labels=2,
+        "pairs", "Pairwise comparisons", source_of(run),
+        [*columns, *won, f"{test} p", f"{test} p, Holm", "differ in"], rows, notes=notes, labels=2,
         remark=True,
     )  # fmt: skip
-
-
-TESTS = {
-    "McNemar": "McNemar's test is exact and two-sided",
-    "permutation": "The permutation test is exact and two-sided: it exchanges the two conditions "
-    "task by task and compares the mean share of repeats won; with one repeat it is McNemar's",
-}
-
-
-def win_test(repeats: int) -> tuple[str, list[str]]:
-    """The name of the test of wins, and the columns that count discordant tasks."""
-    if repeats == 1:
-        return "McNemar", ["only first won", "only second won"]
-    return "permutation", ["first won more often", "second won more often"]
-
-
-def _better(sides: Sequence[tuple[Sequence[Episode], Sequence[Episode]]]) -> Cell:
-    """The number of tasks that the first of two sides won more often than the second."""
-    better = [first for first, second in sides if wins_of(first) > wins_of(second)]
-    won = [episode for repeats in better for episode in repeats if episode.success]
-    return linked(count(len(better)), won)
 
 
 def square_of(run: Run) -> list[str]:
@@ -329,114 +374,81 @@ def square_of(run: Run) -> list[str]:
     return []
 
 
-def square_tables(run: Run) -> Iterator[Table]:
-    """Rules x memory; of joined runs with equal labels one table for each run."""
-    if table := square_table(run):
-        yield table
-        return
-    for place, (name, part) in enumerate(named_parts(run) if run.origins else (), start=1):
-        if table := square_table(part):
-            yield replace(table, id=f"square-{place}", title=f"{table.title}: {name}")
+def square_table(data: Results) -> Table:
+    """Rules x memory with the interaction, over the tasks that all four arms finished."""
+    import pandas
 
+    metric, corners = data.metric, square_of(data.run)
+    sides = {arm: per_task(data.sides[arm], metric) for arm in corners}
+    tasks = pandas.DataFrame(sides).dropna().reindex(
+        [task for task in sides[corners[0]].index if all(task in s.index for s in sides.values())]
+    )  # fmt: skip
+    ground, b, c, d = (tasks[arm] for arm in corners)
 
-def square_table(run: Run) -> Table | None:
-    """Rules x memory with the interaction; None unless B, C, D and S or A are among the arms."""
-    if not (corners := square_of(run)):
-        return None
-    ground = corners[0]
-    metric = metric_of(run.manifest.env)
-    sides = [per_task(run.judged(name), lambda e: merit(e, metric)) for name in corners]
-    tasks = shared_tasks(*sides)
-    g, b, c, d = ([side[task] for task in tasks] for side in sides)
+    def step(after: pandas.Series, before: pandas.Series) -> Cell:
+        gains = (after - before).round(DIGITS)
+        return gain(Mean(gains.mean(), mean_interval(gains)) if len(gains) else Mean(), metric)
 
-    def step(values: Sequence[float], base: Sequence[float]) -> Cell:
-        gained = mean([x - y for x, y in zip(values, base, strict=True)])
-        return gain(gained.value, gained.interval, metric)
+    def level(values: pandas.Series) -> Cell:
+        value = values.mean() if len(values) else None
+        return number(value) if metric == "floored" else percent(value)
 
-    def level(values: Sequence[float]) -> Cell:
-        value = average(values)
-        return number(value) if metric == "score" else percent(value)
-
-    together, interval = interaction(g, b, c, d)
     rows = [
-        [label("memory off"), level(g), level(b), step(b, g)],
+        [label("memory off"), level(ground), level(b), step(b, ground)],
         [label("memory on"), level(c), level(d), step(d, c)],
-        [label("gain of memory"), step(c, g), step(d, b), gain(together, interval, metric)],
+        [label("gain of memory"), step(c, ground), step(d, b), step(d - b, c - ground)],
     ]
-    unit = "points of score" if metric == "score" else "percentage points"
+    unit = "points of score" if metric == "floored" else "percentage points"
+    name = corners[0]
     notes = [
         f"Over the {quantity(len(tasks), 'task')} that all four conditions finished. The last cell "
-        f"is the interaction (D - {ground}) - (B - {ground}) - (C - {ground}). If it is above 0, "
+        f"is the interaction (D - {name}) - (B - {name}) - (C - {name}). If it is above 0, "
         "rules and memory together gain more than the sum of their separate gains. Gains are in "
         f"{unit}; intervals are paired bootstraps over tasks.",
-        GROUNDS[ground],
+        GROUNDS[name],
     ]
     return Table(
-        "square", "Rules x memory", source_of(run),
+        "square", "Rules x memory", source_of(data.run),
         ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,
     )  # fmt: skip
 
 
-def outcomes(run: Run, condition: str) -> list[list[bool]]:
-    """The successes of each task's repeats; tasks with a missing repeat or an error are omitted."""
-    ends_of = by_task(run.judged(condition)).values()
-    return [[e.success for e in ends] for ends in ends_of if len(ends) == run.repeats]
-
-
-def pass_hat(tasks: Sequence[Sequence[bool]], k: int) -> float | None:
-    if not tasks:
-        return None
-    return fmean(comb(sum(ends), k) / comb(len(ends), k) for ends in tasks)
-
-
-def flip_rate(tasks: Sequence[Sequence[bool]]) -> float | None:
-    """The share of tasks that were both won and lost."""
-    return fmean(0 < sum(ends) < len(ends) for ends in tasks) if tasks else None
-
-
-def repeat_table(run: Run) -> Table | None:
-    if run.repeats < 2 or run.pooled:
-        return None
-    powers = sorted({1, 2, run.repeats})
-    rows = []
-    for name in run.conditions:
-        tasks = outcomes(run, name)
-        rows.append([
-            label(condition_title(name)), count(len(tasks)),
-            *(percent(pass_hat(tasks, k)) for k in powers),
-            percent(flip_rate(tasks)),
-        ])  # fmt: skip
+def repeat_table(data: Results) -> Table:
+    """pass^k and the flip rate; tasks with a missing repeat or an error are left out."""
+    repeats = data.run.repeats
+    powers, rows = sorted({1, 2, repeats}), []
+    for (name,), side in data.by("condition"):
+        tasks = side.groupby("task", sort=False).success.agg(["sum", "size"])
+        wins = tasks[tasks["size"] == repeats]["sum"]
+        passed = [wins.map(lambda won, k=k: comb(won, k) / comb(repeats, k)) for k in powers]
+        flips = (wins > 0) & (wins < repeats)
+        figures = (percent(each.mean() if len(wins) else None) for each in (*passed, flips))
+        rows.append([label(condition_title(name)), count(len(wins)), *figures])
     columns = ["condition", "tasks", *(f"pass^{k}" for k in powers), "flip rate"]
     return Table(
-        "repeats", f"{run.repeats} repeats", source_of(run), columns, rows,
+        "repeats", f"{repeats} repeats", source_of(data.run), columns, rows,
         notes=["pass^k is the probability that k repeats of a task all succeed. The flip rate is "
                "the share of tasks that were both won and lost. Tasks with a missing repeat or an "
                "error are left out of this table."],
     )  # fmt: skip
 
 
-def trial_table(run: Run) -> Table | None:
+def trial_table(data: Results) -> Table:
     """One row per arm: the share of tasks won by the first trial, by the second, and so on."""
-    if run.trials < 2:
-        return None
-    rows = [[label(condition_title(name)), *_won_by(run, name)] for name in run.conditions]
-    columns = ["condition", "tasks", *(f"by trial {n}" for n in range(1, run.trials + 1))]
+    trials, rows = range(1, data.run.trials + 1), []
+    for (name,), side in data.by("condition"):
+        within = (side.assign(success=side.success & (side.trial <= trial)) for trial in trials)
+        shares = (_plain_wins(figure(each, "success", ("c", name))) for each in within)
+        rows.append([label(condition_title(name)), count(side.task.nunique()), *shares])
+    columns = ["condition", "tasks", *(f"by trial {n}" for n in trials)]
     return Table(
-        "trials", f"Up to {run.trials} trials of a task", source_of(run), columns, rows,
+        "trials", f"Up to {data.run.trials} trials of a task", source_of(data.run), columns, rows,
         notes=["A task is tried again until it is won. The step logs show the cross-trial memory. "
                "The other tables use the last trial of each task, so their figures are not "
                "comparable with those of a single trial."],
     )  # fmt: skip
 
 
-def _won_by(run: Run, name: str) -> Iterator[Cell]:
-    judged = run.judged(name)
-    yield count(len(by_task(judged)))
-    for trial in range(1, run.trials + 1):
-        side = [e for e in judged if _won_within(e, trial)]
-        won = rate_of(judged, partial(_won_within, trial=trial))
-        yield linked(percent(won.share, won.interval, f"{won.wins}/{won.n}"), side)
-
-
-def _won_within(episode: Episode, trial: int) -> bool:
-    return episode.success and episode.trial <= trial
+def _plain_wins(cell: Cell) -> Cell:
+    """Without the counts among the data, which the text has."""
+    return replace(cell, value={n: v for n, v in cell.value.items() if n not in ("won", "n")})

@@ -7,18 +7,21 @@ same arm without memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from statistics import fmean
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from rpms.evals.analysis.experiment import by_run, run_names
-from rpms.evals.analysis.measures import Metric, average, merit, metric_of, per_task
+from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.measures import task_mean
+from rpms.evals.analysis.report.results import UNITS
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.tables import NONE, Cell, Table, label, linked, number, percent
+from rpms.evals.analysis.tables import NONE, Cell, Table, label, number, percent
 from rpms.evals.records.conditions import described, effective
 from rpms.evals.records.run_folder import Run
 from rpms.vocabulary.context import condition_title
-from rpms.vocabulary.output import quantity
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ROUND = re.compile(r"\.round(\d+)\.jsonl$")
 """Ends the name of the snapshot of a round."""
@@ -65,53 +68,30 @@ def entries_of(run: Run, number: int) -> Cell:
     return Cell(", ".join(texts), value=next(iter(sizes), 0) if len(sizes) < 2 else [*sizes])
 
 
-def round_tables(run: Run) -> Iterator[Table]:
-    """A row for each round and a column for each curve; also run by run for several runs."""
-    found, metric = curves(run), metric_of(run.manifest.env)
-    if not found:
-        return
-    rounds = sorted({number for curve in found.values() for number in curve})
-    figure = "mean floored score" if metric == "score" else "success rate"
-    over = f", as the mean over {quantity(len(run.parts), 'run')}" if run.pooled else ""
-    spread = " Brackets have the lowest and the highest run." if run.pooled else ""
+def round_table(data: Results, *by_run: str) -> Table:
+    """A row for each round, or round and run, and a column for each curve."""
+    run, found = data.run, curves(data.run)
     starts = [curve[0] for curve in found.values() if 0 in curve]
     before = f" R0 is without memory: {' and '.join(starts)}." if starts else ""
-    notes = [f"The {figure} with the memory of each round{over}.{before}{spread}"]
+    sides = dict(data.by("condition", *by_run))
     rows = [
-        [label(f"R{number}"), entries_of(run, number),
-         *(_cell(run, curve.get(number, ""), metric) for curve in found.values())]
-        for number in rounds
+        [
+            label(f"R{n}"), *(label(each) if by_run else entries_of(run, n) for each in place),
+            *(_cell(data, sides[curve[n], *place[: len(by_run)]], curve[n]) if n in curve
+              else Cell(NONE) for curve in found.values()),
+        ]
+        for n in sorted({number for curve in found.values() for number in curve})
+        for place in ([(name,) for name in data.runs] if by_run else [("",)])
     ]  # fmt: skip
     title = "Learning curve over rounds of memory"
-    yield Table("rounds", title, source_of(run), ["round", "entries", *found], rows, notes=notes)
-    if run.pooled:
-        rows = [
-            [label(f"R{n}"), label(place),
-             *(_cell(run, curve.get(n, ""), metric, i) for curve in found.values())]
-            for n in rounds
-            for i, place in enumerate(run_names(run))
-        ]  # fmt: skip
-        yield Table(
-            "rounds-by-run", f"{title}, by run", source_of(run), ["round", "run", *found], rows,
-            labels=2,
-        )  # fmt: skip
+    return Table(
+        "-by-".join(["rounds", *by_run]), f"{title}, by run" if by_run else title, source_of(run),
+        ["round", *(by_run or ["entries"]), *found], rows, labels=1 + len(by_run),
+        notes=[f"The {UNITS[data.metric]} with the memory of each round.{before}"],
+    )  # fmt: skip
 
 
-def _cell(run: Run, arm: str, metric: Metric, part: int | None = None) -> Cell:
-    """The figure of an arm: of one run, or the mean over runs with its range."""
-    if not arm:
-        return Cell(NONE)
-    sides = by_run(run, run.judged(arm))
-    sides = sides if part is None else [sides[part]]
-    values = [
-        value
-        for side in sides
-        if (value := average([*per_task(side, lambda e: merit(e, metric)).values()])) is not None
-    ]
-    cell = (number if metric == "score" else percent)(fmean(values) if values else None)
-    if len(values) > 1:
-        scale = 1 if metric == "score" else 100
-        low, high = scale * min(values), scale * max(values)
-        data = {**cell.value, "low": low / scale, "high": high / scale}
-        cell = Cell(cell.text, f"[{low:.1f}-{high:.1f}]", data)
-    return linked(cell, [episode for side in sides for episode in side])
+def _cell(data: Results, side: DataFrame, arm: str) -> Cell:
+    value = task_mean(side, data.metric).value
+    cell = (number if data.metric == "floored" else percent)(value)
+    return replace(cell, link=(("counted", "1"), ("c", arm)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 from textwrap import shorten
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rpms.envs.manuals import load_manual
+from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import share
+from rpms.evals.analysis.report.behaviour import named_sums
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import analyses
-from rpms.evals.analysis.tables import Cell, Table, label, percent
+from rpms.evals.analysis.tables import Cell, Table, label, share_cell
 from rpms.evals.records.run_folder import Run
 from rpms.rules.judgement import KNOWN_ACTION
 from rpms.rules.schema import HERE_BLANKS
@@ -19,6 +20,9 @@ from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import GoalSpec
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LONGEST = 44
 """The characters of a rule's text in the table."""
@@ -31,21 +35,17 @@ class RuledAction(NamedTuple):
     blank: str
 
 
-def rule_table(run: Run) -> Table | None:
-    """One row per broken rule, one column per condition; None if no proposal broke a rule."""
-    counts = {name: analyses(run, run.judged(name)) for name in run.conditions}
-    totals = sum((Counter(each.broken) for side in counts.values() for each in side.values()),
-                 Counter[str]())  # fmt: skip
-    if not totals:
-        return None
+def rule_table(data: Results) -> Table:
+    """One row per broken rule, one column per arm."""
+    run, totals = data.run, named_sums(data.judged, "broken")
     texts, actions = run_rules(run), run_actions(run)
     rows = []
-    for rule, _ in totals.most_common():
+    for rule in totals:
         syntax = actions[rule].blank if rule in actions else ""
         text = texts.get(rule, syntax)
         short = syntax or shorten(text, LONGEST, placeholder=" ...")
         row = [label(rule), Cell(short, value=text)]
-        rows.append([*row, *(_broken(run, name, rule) for name in run.conditions)])
+        rows.append([*row, *(_broken(side, name, rule) for name, side in data.sides.items())])
     notes = [
         "The share of the model's proposals that broke the rule, before any guard. The manual "
         "judges every proposal in the belief of its step, also in arms that show no rules. An "
@@ -57,15 +57,11 @@ def rule_table(run: Run) -> Table | None:
     )  # fmt: skip
 
 
-def _broken(run: Run, name: str, rule: str) -> Cell:
-    """The share of an arm's proposals that broke a rule; the page links to these steps."""
-    counts = analyses(run, run.judged(name))
-    logged = [e for e in run.judged(name) if e.key in counts]
-    rate = share(
-        logged, lambda e: counts[e.key].broken.get(rule, 0), lambda e: counts[e.key].judged
-    )
-    cell = percent(rate.value, rate.interval)
-    return replace(cell, steps=(("c", name), ("r", rule), ("g", "broken"))) if rate.value else cell
+def _broken(side: DataFrame, name: str, rule: str) -> Cell:
+    """The share of an arm's proposals that broke a rule; the page links to the episodes."""
+    times = side.broken.map(lambda broken: broken.get(rule, 0)).astype(int)
+    rate = share(side.assign(times=times), "times", "judged")
+    return replace(share_cell(rate), link=(("c", name), ("broken", rule)) if rate.value else ())
 
 
 def run_actions(run: Run) -> dict[str, RuledAction]:

@@ -1,6 +1,14 @@
 // All data is inserted as text: no function here parses markup from a string.
 const byId = (id) => document.getElementById(id);
-const data = JSON.parse(byId("data").textContent);
+
+// Data and logs stay compressed in the page until they are read.
+async function unpack(holder) {
+  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+const data = await unpack(byId("data"));
 const conditionNames = new Map(data.conditions);
 const typeNames = new Map(data.types);
 data.episodes.forEach((episode, number) => {
@@ -30,8 +38,9 @@ function el(tag, attributes, ...children) {
 }
 
 const encode = encodeURIComponent;
-const episodeLink = (e, step) => `#/episode/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
-const transcriptLink = (e, step) => `#/transcript/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+// On the page of the list an episode's steps are on another page, that of its task.
+const episodeLink = (e, step) => `${e.page}#/episode/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
+const transcriptLink = (e, step) => `${e.page}#/transcript/${encode(e.c)}/${encode(e.task)}/${step || 1}`;
 const compareLink = (first, second, task, step) =>
   `#/compare/${encode(first)}/${encode(second)}/${encode(task)}${step ? `/${step}` : ""}`;
 
@@ -56,22 +65,8 @@ function whyLine(e) {
   return el("p", { class: "why" }, e.at ? el("a", { href: episodeLink(e, e.at) }, why) : why);
 }
 
-// A log stays compressed in the page until it is opened.
-async function unpackLog(e) {
-  const holder = byId(e.log);
-  if (!holder) throw new Error("The step log of this episode is missing or damaged.");
-  const bytes = Uint8Array.from(atob(holder.textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
-}
-
-// The last few logs stay unpacked.
-const decoded = new Map();
-
-async function loadLog(e) {
-  if (decoded.has(e.log)) return decoded.get(e.log);
-  const log = await unpackLog(e);
-  if (decoded.size >= 8) decoded.delete(decoded.keys().next().value);
-  decoded.set(e.log, log);
-  return log;
-}
+// The keys that move through rows or steps.
+const moves = (go, next, previous) => ({
+  j: () => go(1), [next]: () => go(1), k: () => go(-1), [previous]: () => go(-1),
+  Home: () => go(-1e6), End: () => go(1e6),
+});

@@ -20,28 +20,6 @@ const comparable = (first, second) => sharedTasks(first, second)
   .filter((pair) => !pair.some(isError));
 
 const onlyOneWon = ([a, b]) => a.won !== b.won;
-const CONTRASTS = [onlyOneWon, ([a, b]) => Math.abs(a.score - b.score),
-  ([a, b]) => Math.abs(a.invalid - b.invalid), ([a, b]) => Math.abs(a.steps - b.steps)];
-
-function byContrast(first, second) {
-  const contrast = CONTRASTS.find((measure) => measure(first) !== measure(second));
-  return contrast ? contrast(second) - contrast(first) : 0;
-}
-
-// By default the view opens a task in which the two differ most: of the first few that only one of
-// them won, one whose diverging step was rejected.
-const MAX_CANDIDATES = 6;
-
-async function contrastTask(first, second) {
-  const pairs = comparable(first, second).sort(byContrast);
-  for (const pair of pairs.filter(onlyOneWon).slice(0, MAX_CANDIDATES)) {
-    const logs = await Promise.all(pair.map(loadLog)).catch(() => []);
-    const diverged = logs.length ? divergingStep(logs) : 0;
-    if (logs.some((log) => log.steps[diverged - 1]?.failed)) return pair[0].task;
-  }
-  return (pairs[0] || sharedTasks(first, second))[0]?.task;
-}
-
 // By default the first condition is compared with the one that has the most discordant games; of
 // equals the last.
 function contrastCondition(first) {
@@ -125,8 +103,8 @@ async function showComparison(first, second, task, number) {
   const pair = [start, second || contrastCondition(start)];
   const address = location.hash;
   pairing.logs = null;
-  const shown = task || await contrastTask(...pair);
-  if (location.hash !== address) return;  // as in showEpisode
+  const tasks = [comparable(...pair).find(onlyOneWon)?.[0], ...sharedTasks(...pair)];
+  const shown = task || tasks.find(Boolean)?.task;
   const sides = pair.map((c) => episodesByKey.get(keyOf(c, shown)));
   const [lead] = sides;
   pairing.sides = sides;
@@ -152,3 +130,28 @@ async function showComparison(first, second, task, number) {
     divergence.replaceChildren(el("span", { class: "notice" }, problem.message));
   }
 }
+
+const VIEWS = ["episode", "compare"];
+
+function openView(name, parts) {
+  if (name === "compare") {
+    show("compare");
+    showComparison(parts[0], parts[1], parts[2], Number.parseInt(parts[3], 10) || 0);
+    return;
+  }
+  show("episode");
+  const [condition, task, step] = parts.length ? parts : [data.episodes[0].c, data.episodes[0].task];
+  showEpisode(condition, task, Number.parseInt(step, 10) || 1, name === "transcript");
+}
+
+const toList = () => { location.href = `${data.home}#/episodes`; };
+const KEYS = {
+  episode: {
+    ...moves((by) => goToStep(viewer.step + by), "ArrowRight", "ArrowLeft"),
+    n: () => neighbour(1), p: () => neighbour(-1), t: switchReading, Escape: toList,
+  },
+  compare: {
+    ...moves((by) => selectPair(pairing.selected + by), "ArrowRight", "ArrowLeft"),
+    d: () => { if (pairing.diverged) selectPair(pairing.diverged); }, Escape: toList,
+  },
+};

@@ -24,7 +24,7 @@ function episodeHead(e) {
     .filter(([c]) => c !== e.c && episodesByKey.has(keyOf(c, e.task)))
     .map(([c, name]) => el("a", { href: compareLink(e.c, c, e.task) }, name));
   return [
-    el("p", { class: "crumbs" }, el("a", { href: listHash(list.params), id: "back" },
+    el("p", { class: "crumbs" }, el("a", { href: `${data.home}#/episodes`, id: "back" },
       "\u2190 Episodes"),
     el("a", { href: viewer.reading ? episodeLink(e) : transcriptLink(e), id: "reading" },
       viewer.reading ? "Step by step" : "Transcript"),
@@ -83,7 +83,7 @@ async function showEpisode(condition, task, number, reading) {
   if (!e) {
     byId("view-episode").replaceChildren(
       el("p", { class: "notice" }, "This run has no such episode."),
-      el("a", { href: "#/episodes" }, "All episodes"));
+      el("a", { href: `${data.home}#/episodes` }, "All episodes"));
     return;
   }
   byId("view-episode").replaceChildren(...episodeHead(e).filter(Boolean), el("div",
@@ -104,9 +104,8 @@ async function showEpisode(condition, task, number, reading) {
 }
 
 function neighbour(by) {
-  const shown = list.shown.length ? list.shown : chosenEpisodes(list.params);
-  const next = shown[shown.indexOf(viewer.episode) + by];
-  if (!next || !shown.includes(viewer.episode)) return;
+  const next = data.episodes[data.episodes.indexOf(viewer.episode) + by];
+  if (!next) return;
   location.hash = viewer.reading ? transcriptLink(next) : episodeLink(next);
 }
 

@@ -1,3 +1,20 @@
+async function unpackLog(e) {
+  const holder = byId(e.log);
+  if (!holder) throw new Error("The step log of this episode is missing or damaged.");
+  return unpack(holder);
+}
+
+// The last few logs stay unpacked.
+const decoded = new Map();
+
+async function loadLog(e) {
+  if (decoded.has(e.log)) return decoded.get(e.log);
+  const log = await unpackLog(e);
+  if (decoded.size >= 8) decoded.delete(decoded.keys().next().value);
+  decoded.set(e.log, log);
+  return log;
+}
+
 // The panels of one step, for the step view and for the side-by-side view.
 const panel = (title, ...content) => el("section", { class: "panel" },
   el("h2", { class: "label" }, title), content);
