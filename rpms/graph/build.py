@@ -49,7 +49,6 @@ def make_builder(
     output_schema: type[EpisodeOutput] = EpisodeOutput,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
-    reply_cache: str = "",
 ) -> Builder:
     """Return the graph before it is compiled; the arguments are those of ``build_graph``."""
     require_chat_model(model)
@@ -60,7 +59,7 @@ def make_builder(
 
     reset_env: Node = stages.make_reset_env(context)
     prompt_build: Node = stages.make_prompt_build(model)
-    llm_call: Node = stages.make_llm_call(model, reply_cache)
+    llm_call: Node = stages.make_llm_call(model)
 
     builder.add_node("reset_env", reset_env)
     builder.add_node("belief_update", stages.belief_update)
@@ -157,7 +156,6 @@ def build_graph(
     output_schema: type[EpisodeOutput] = EpisodeOutput,
     context: RunContext | None = None,
     model: BaseChatModel | None = None,
-    reply_cache: str = "",
     **compile_options: Any,
 ) -> RpmsGraph:
     """Compile the agent graph, with your own nodes in it if you like.
@@ -176,13 +174,11 @@ def build_graph(
         context: the graph's own settings. A call may change some of them (``context={"seed": 7}``)
             or give all (``context=RunContext(...)``).
         model: a chat model object; by default the graph opens the model that the settings name.
-        reply_cache: file of model replies. A prompt that is in the file is answered from it, so a
-            repeated or resumed run pays for no call twice.
         compile_options: options of LangGraph's ``compile``: ``checkpointer``, ``store``, ``cache``,
             ``interrupt_before``, ``interrupt_after``, ``name``.
     """
     builder = make_builder(
         nodes, after=after, before=before, state_schema=state_schema, output_schema=output_schema,
-        context=context, model=model, reply_cache=reply_cache,
+        context=context, model=model,
     )  # fmt: skip
     return builder.compile(**compile_options)

@@ -6,7 +6,8 @@ through ``stream`` or ``astream``, so the settings of a run are decided here and
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
@@ -14,8 +15,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import DEFAULT_RECURSION_LIMIT
 from langchain_core.runnables.graph import Graph as Drawing
 from langgraph.config import get_config
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateUpdate
 
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, ServerOutput
 from rpms.vocabulary.context import RunContext, declarations, merged_settings
@@ -34,6 +37,13 @@ FORM = (
     "max_steps", "temperature", "seed", "memory_file",
 )  # fmt: skip
 """The settings that a form in Studio shows; a run takes the others as well."""
+
+
+class BadEdit(RpmsError, InvalidUpdateError):
+    """An edit of a thread's state that the state cannot hold.
+
+    LangGraph's server shows a client the message of an ``InvalidUpdateError`` only.
+    """
 
 
 class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput]):
@@ -59,6 +69,32 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
     ) -> AsyncIterator[Any]:
         """Stream an episode on an event loop like any graph of LangGraph."""
         return super().astream(**self._call(input, config, context, more))
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Edit a thread's state; ``update_state`` comes here, too."""
+        with self._checked(supersteps):
+            return super().bulk_update_state(config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """The same on an event loop."""
+        with self._checked(supersteps):
+            return await super().abulk_update_state(config, supersteps)
+
+    @contextmanager
+    def _checked(self, supersteps: Sequence[Sequence[StateUpdate]]) -> Iterator[None]:
+        """Refuse what the state does not have; LangGraph drops an unknown key silently."""
+        keys = sorted(get_type_hints(self.builder.state_schema))
+        for values in (update.values for superstep in supersteps for update in superstep):
+            if isinstance(values, Mapping) and (unknown := sorted(values.keys() - {*keys})):
+                raise BadEdit(f"the state has no key '{unknown[0]}'; {offer(unknown[0], keys)}")
+        try:
+            yield
+        except RpmsError as error:
+            raise BadEdit(str(error)) from None
 
     def _call(
         self, input: Any, config: RunnableConfig | None, context: Any, more: dict[str, Any]

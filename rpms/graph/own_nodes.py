@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, partial, wraps
 from inspect import iscoroutinefunction
 from itertools import pairwise
@@ -37,18 +37,20 @@ def put_in(
         if handler := builder.nodes.pop(stage).error_handler_node:
             del builder.nodes[handler]
         _add(builder, stages, node, stage, **RETRIED.get(stage, {}))
-        _leave_to_commands(builder, stage)
     for stage, nodes in before.items():
-        chain = [_add(builder, stages, node) for node in nodes]
+        chain = [*(_add(builder, stages, node) for node in nodes), stage]
         _redirect(builder, stage, chain[0])
-        _connect(builder, [*chain, stage])
+        builder.edges |= {*pairwise(chain)}
     for stage, nodes in after.items():
-        chain = [_add(builder, stages, node) for node in nodes]
+        chain = [stage, *(_add(builder, stages, node) for node in nodes)]
         builder.edges = {(chain[-1] if a == stage else a, b) for a, b in builder.edges}
         if stage in builder.branches:
             builder.branches[chain[-1]] = builder.branches.pop(stage)
-        _connect(builder, [stage, *chain])
-        _leave_to_commands(builder, chain[-1])
+        builder.edges |= {*pairwise(chain)}
+    for name in builder.own_nodes:
+        if builder.nodes[name].ends:  # it returns a Command, which chooses the next node
+            builder.edges = {edge for edge in builder.edges if edge[0] != name}
+            builder.branches.pop(name, None)
 
 
 def _redirect(builder: Builder, stage: str, first: str) -> None:
@@ -58,19 +60,6 @@ def _redirect(builder: Builder, stage: str, first: str) -> None:
         for name, branch in branches.items():
             ends = {key: first if end == stage else end for key, end in (branch.ends or {}).items()}
             branches[name] = branch._replace(ends=ends)
-
-
-def _connect(builder: Builder, chain: Sequence[str]) -> None:
-    for start, end in pairwise(chain):
-        if not builder.nodes[start].ends:
-            builder.add_edge(start, end)
-
-
-def _leave_to_commands(builder: Builder, name: str) -> None:
-    """A node with ``ends`` returns a Command, which chooses the next node."""
-    if builder.nodes[name].ends:
-        builder.edges = {edge for edge in builder.edges if edge[0] != name}
-        builder.branches.pop(name, None)
 
 
 def _add(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from functools import cache as once
 
 from langchain_core.language_models import BaseChatModel
@@ -11,7 +10,6 @@ from langchain_core.language_models import BaseChatModel
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.models import default_timeout, open_model
-from rpms.models.cached import CachedModel
 from rpms.models.weights import adapters
 from rpms.vocabulary.context import RunContext
 
@@ -23,23 +21,15 @@ def call_s(context: RunContext) -> float:
     return context.timeout_s or default_timeout(context.model)
 
 
-def reply_cache(context: RunContext, file: str) -> str:
-    """Return the cache file if the run may use cached replies.
-
-    Sampling needs a new reply every time, and the planner is cheaper than the cache.
-    """
-    return file if context.model != "sim" and not context.temperature else ""
-
-
 def reply_tokens(env: str, context: RunContext) -> int:
     """Return the token limit of a reply: the setting, or the environment's default."""
     return context.max_tokens or get_environment(env).max_tokens
 
 
-def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
+def open_chat(env: str, context: RunContext) -> BaseChatModel:
     """Open the model of a context, constrained to actions if the settings ask for it.
 
-    ``cache`` names a file of earlier replies. Nothing is sent over the network yet.
+    Nothing is sent over the network yet.
     """
     warn_of_another_world(env, context.model)
     return open_model(
@@ -49,7 +39,6 @@ def open_chat(env: str, context: RunContext, cache: str = "") -> BaseChatModel:
         timeout_s=call_s(context),
         base_url=context.base_url,
         seed=context.seed,
-        cache=cache,
         allowed_syntaxes=allowed_syntaxes(env, context),
     )
 
@@ -63,23 +52,13 @@ def warn_of_another_world(env: str, model: str) -> None:
                     adapter.env, env)  # fmt: skip
 
 
-def warn_of_doubts(chats: Iterable[BaseChatModel]) -> None:
-    """Warn once about each server whose cached replies may come from other weights.
-
-    This requests the servers' model lists, so do not call it on an event loop.
-    """
-    doubts = [chat.replies.doubt() for chat in chats if isinstance(chat, CachedModel)]
-    for doubt in dict.fromkeys(filter(None, doubts)):
-        log.warning("%s", doubt)
-
-
 def allowed_syntaxes(env: str, context: RunContext) -> tuple[str, ...]:
     """Return the action syntaxes of Tier 3 that replies are constrained to; none if unconstrained.
 
     Only the form comes from the manual, so a run without rules can be constrained as well: it
     learns nothing about which actions are possible.
     """
-    if context.constrain != "grammar" and context.guard != "policy":
+    if context.constrain != "grammar" and context.guard != "procedure":
         return ()
     return tuple(
         rule.syntax for rule in load_manual(env, context.rules_dir, context.without_rules).actions

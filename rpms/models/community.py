@@ -10,7 +10,7 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.spelling import offer
 
 PACKAGE = "langchain_community"
-INSTALL = "pip install 'rpms[community]'"
+INSTALL = "pip install -e '.[community]' in a clone"
 
 
 def open_community(spec: str, options: dict[str, Any]) -> BaseChatModel:

@@ -23,7 +23,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from rpms.models.cached import CachedModel
 from rpms.vocabulary.safe_text import redact
 
 log = logging.getLogger("rpms")
@@ -99,14 +98,17 @@ _lock = threading.Lock()
 
 def constrain(model: BaseChatModel, syntaxes: Sequence[str], server: str = "") -> BaseChatModel:
     """Wrap a model so that its replies are constrained to actions; ``server`` names it in logs."""
-    if isinstance(model, CachedModel) and not isinstance(model.inner, ConstrainedModel):
-        model = model.inner  # its cached replies are unconstrained
-    if isinstance(model, CachedModel | ConstrainedModel) or model._llm_type.startswith("rpms-"):
+    if isinstance(model, ConstrainedModel) or model._llm_type.startswith("rpms-"):
         return model
     fields = ("model_name", "model", "openai_api_base", "base_url")
     parts = [str(getattr(model, field, "") or "") for field in fields]
     server = server or " ".join(dict.fromkeys(filter(None, parts))) or f"model {id(model)}"
-    return ConstrainedModel(inner=model, syntaxes=list(syntaxes), server=server)
+    return ConstrainedModel(inner=model, syntaxes=list(syntaxes), server=server, cache=model.cache)
+
+
+def innermost(model: Any) -> Any:
+    """Return the model of a provider inside of our wrapper."""
+    return model.inner if isinstance(model, ConstrainedModel) else model
 
 
 class ConstrainedModel(BaseChatModel):
@@ -122,6 +124,11 @@ class ConstrainedModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return f"constrained-{self.inner._llm_type}"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        """The part of LangChain's cache key that belongs to the model."""
+        return {"inner": self.inner.dict(), "syntaxes": self.syntaxes, "server": self.server}
 
     def _generate(
         self,

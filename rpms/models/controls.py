@@ -42,27 +42,27 @@ def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
 class ShortlistChoice(BaseChatModel):
     """Picks an action of the shortlist; the same messages and seed give the same choice."""
 
-    policy: Literal["random", "first", "last"] = "random"
+    picks: Literal["random", "first", "last"] = "random"
     seed: int = 0
 
     @property
     def _llm_type(self) -> str:
-        return f"rpms-{self.policy}"
+        return f"rpms-{self.picks}"
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        return {"model": self.policy, "seed": self.seed}
+        return {"model": self.picks, "seed": self.seed}
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         block = _BLOCK.search(str(messages[-1].text) if messages else "")
         offered: list[str] = _LINE.findall(block[1]) if block else ["look around"]
-        if self.policy == "random":
+        if self.picks == "random":
             # The whole conversation is hashed, so the same situation later is another draw.
             talk = sha256("\n".join(str(message.text) for message in messages).encode())
             chosen = random.Random(f"{self.seed}|{talk.hexdigest()}").choice(offered)
         else:
-            chosen = offered[0 if self.policy == "first" else -1]
-        return answer(f"Action: {chosen}", messages, self.policy)
+            chosen = offered[0 if self.picks == "first" else -1]
+        return answer(f"Action: {chosen}", messages, self.picks)
 
 
 class Replay(BaseChatModel):

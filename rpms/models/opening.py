@@ -7,22 +7,17 @@ it on this machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib.util import find_spec
 from inspect import signature
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from rpms.models import community, controls, local, sim
-from rpms.models.cached import CachedModel
 from rpms.models.constrained import constrain
 from rpms.models.merging import MERGER
-from rpms.models.response_cache import ResponseCache
-from rpms.models.served_weights import NO_LIST, WeightsId, ask_server
 from rpms.models.weights import adapters, catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import allow_current_folder, is_path, load_object, paths_allowed
@@ -41,35 +36,19 @@ def default_timeout(name: str) -> float:
     return local.LOCAL_TIMEOUT_S if local.is_local(name) else SERVER_TIMEOUT_S
 
 
+@lru_cache(maxsize=8)
 def open_model(
     name: str, temperature: float = 0.0, max_tokens: int = 256, timeout_s: float = SERVER_TIMEOUT_S,
-    base_url: str = "", seed: int = 0, cache: str = "", allowed_syntaxes: tuple[str, ...] = (),
+    base_url: str = "", seed: int = 0, allowed_syntaxes: tuple[str, ...] = (),
 ) -> BaseChatModel:  # fmt: skip
     """Open the chat model called ``name``; nothing is sent over the network yet.
 
-    ``cache`` names a file of earlier replies, which answer the same prompts again. Replies are
-    constrained to actions of the ``allowed_syntaxes``, if there are any.
+    Replies are constrained to actions of the ``allowed_syntaxes``, if there are any.
     """
-    model = _open(name, temperature, max_tokens, timeout_s, base_url, seed, cache, allowed_syntaxes)
-    if isinstance(model, CachedModel):
-        model.replies.ask_again()  # the server may have other weights by now
-    return model
-
-
-def forget_models() -> None:
-    """Forget all open models, so that the next call opens them again."""
-    _open.cache_clear()
-
-
-@lru_cache(maxsize=8)
-def _open(
-    name: str, temperature: float, max_tokens: int, timeout_s: float, base_url: str, seed: int,
-    cache: str, allowed_syntaxes: tuple[str, ...],
-) -> BaseChatModel:  # fmt: skip
     if name == "sim":
         return sim.SimPlanner(whim=seed)
     if name in CONTROLS:
-        return controls.ShortlistChoice.model_validate({"policy": name, "seed": seed})
+        return controls.ShortlistChoice.model_validate({"picks": name, "seed": seed})
     provider, _, model = name.partition(":")
     if not provider or not model:
         raise RpmsError(
@@ -95,29 +74,16 @@ def _open(
         if provider == "openai" and not os.environ.get(KEYS[provider]):
             options["api_key"] = "none"  # local servers need no key, but the client does
     created = _create(provider, model, options)
-    ask_weights = _weights_of(provider, model, created)
+    if temperature:
+        created.cache = False  # sampling needs a new reply every time
     if allowed_syntaxes:
-        created = constrain(created, allowed_syntaxes, f"{name} {base_url}".strip())
-    if cache:
-        identity = {"model": name, **decoding, "allowed_syntaxes": allowed_syntaxes}
-        served = redact(f"{name} at {base_url}" if base_url else name)
-        replies = ResponseCache(Path(cache), identity, max_tokens, served, ask_weights)
-        created.cache = False  # nor LangChain's global cache
-        return CachedModel(inner=created, replies=replies)
+        return constrain(created, allowed_syntaxes, f"{name} {base_url}".strip())
     return created
 
 
-def _weights_of(
-    provider: str, model: str, created: BaseChatModel
-) -> Callable[[], WeightsId | None]:
-    """Return a function that identifies the weights, by their files or the server's list."""
-    if provider == "local":  # computed at loading, since the files may change later
-        weights = WeightsId({"files": local.weight_stamps(model)})
-        return lambda: weights
-    if provider != "openai":
-        return lambda: NO_LIST
-    client = created.root_client  # type: ignore[attr-defined]
-    return partial(ask_server, client, model)
+def forget_models() -> None:
+    """Forget all open models, so that the next call opens them again."""
+    open_model.cache_clear()
 
 
 def is_import_path(name: str) -> bool:
@@ -169,7 +135,7 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
     except RpmsError:
         raise
     except ImportError as error:
-        hint = "pip install 'rpms[anthropic]'" if provider == "anthropic" else str(error)
+        hint = "pip install -e '.[anthropic]' in a clone" if provider == "anthropic" else str(error)
         raise RpmsError(f"provider '{provider}' is not installed: {hint}") from error
     except Exception as error:  # each provider's client raises its own kinds
         # The first line of pydantic's message names only the class.
@@ -202,7 +168,7 @@ def choices() -> list[ModelChoice]:
     ]
     key = "" if os.environ.get(KEYS["openai"]) else f"set {KEYS['openai']}, or give --base-url"
     needs = [
-        "" if find_spec("langchain_anthropic") else "pip install 'rpms[anthropic]'",
+        "" if find_spec("langchain_anthropic") else "pip install -e '.[anthropic]' in a clone",
         "" if os.environ.get(KEYS["anthropic"]) else f"set {KEYS['anthropic']}",
     ]
     return [

@@ -13,6 +13,8 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 from rpms.vocabulary.safe_text import redact, redact_known, valid
 
+REPLAYED = "rpms_replayed"
+"""Set in the response metadata of a reply from a cache."""
 CAPPED = "rpms_capped"
 """Set in the response metadata of a reply that was cut off."""
 TOKEN_CHARACTERS = 32
@@ -34,8 +36,11 @@ def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
     if len(text) > longest:
         text, marks[CAPPED] = text[:longest], True
     names = ("input_tokens", "output_tokens", "input_token_details", "cache_read")
-    usage = None
-    if counts := token_counts(getattr(reply, "usage_metadata", None), *names):
+    reported, usage = getattr(reply, "usage_metadata", None), None
+    # This is how LangChain marks the replies of its cache.
+    if isinstance(reported, dict) and reported.get("total_cost") == 0:
+        marks[REPLAYED] = True
+    if counts := token_counts(reported, *names):
         prompt, output, cached = counts
         usage = UsageMetadata(
             input_tokens=prompt,

@@ -31,7 +31,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from rpms.envs import Environment, get_environment
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.nodes.arbitration_extras import settle
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.rules import (

@@ -31,7 +31,10 @@ def settle(
 ) -> list[Recall]:
     """Drop the memories that a printed rule or another memory makes needless."""
     printed = frozenset(line["id"] for lines in rules.values() for line in lines)
-    after = [_without_repetition(recall, manual, printed) for recall in recalls]
+    after = list(recalls)
+    for number, recall in enumerate(recalls):
+        if not recall["dropped_by"] and (rule := repeated_rule(recall, manual, printed)):
+            after[number] = _lose(recall, "redundant", f"[{rule}] says so already", rule)
     for loser, winner, action in _contradictions(after, form):
         reason = f"{after[winner]['entry']['id']} says otherwise of '{action}'"
         after[loser] = _lose(after[loser], "contradicted by another memory", reason)
@@ -40,13 +43,6 @@ def settle(
 
 def _lose(recall: Recall, conflict: ConflictKind, reason: str, rule: str = "") -> Recall:
     return drop({**recall, "conflict": conflict}, "arbitration", reason, rule)
-
-
-def _without_repetition(recall: Recall, manual: Manual, printed: frozenset[str]) -> Recall:
-    """Drop a lesson or a schema that a printed rule repeats."""
-    if recall["dropped_by"] or not (rule := repeated_rule(recall, manual, printed)):
-        return recall
-    return _lose(recall, "redundant", f"[{rule}] says so already", rule)
 
 
 def repeated_rule(recall: Recall, manual: Manual, printed: frozenset[str]) -> str:

@@ -24,9 +24,6 @@ def env_step(state: EpisodeState, runtime: Runtime[RunContext] | None = None) ->
                 *episode, state["history"], action, state.get("simulator_state")
             )
         update = _conclude(state, runtime or get_runtime(), action, outcome)
-        if settings_of(state).action_list and not update["done"]:
-            history = [*state["history"], *update["history"]]
-            update["commands"] = episodes.commands(*episode, history, update["simulator_state"])
     except EnvironmentFault as fault:
         update = environment_failed(fault, "env_step")
     if update["done"]:
@@ -61,7 +58,6 @@ def _conclude(
     update = EpisodeState(
         observation=observation,
         simulator_state=simulator_state,
-        commands=[],
         history=[turn],
         action="",
         steps=step,

@@ -20,12 +20,11 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
-from rpms.envs.manuals import load_commands
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
 from rpms.memory_store.retrieval import Similarity
-from rpms.nodes.state import EpisodeState, settings_of
+from rpms.nodes.state import EpisodeState, commands_of, settings_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
@@ -66,9 +65,9 @@ def _retrieve(
         )
     env = get_environment(state["env"])
     moment = GroundingContext(
-        load_commands(env.name), state["goal"], state["sub_goal"], state["belief"], env.keys,
+        commands_of(state), state["goal"], state["sub_goal"], state["belief"], env.keys,
         context.memory_form, env.role_names(state["belief"]), _effective(state), env.steps_done,
-        env.solved, env.is_known,
+        env.solved, env.is_known, env.embodied,
     )  # fmt: skip
     request = RecallRequest(
         state["env"],

@@ -15,13 +15,11 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import NodeError
 
 from rpms.envs import live as episodes
-from rpms.envs.manuals import load_commands
 from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
-from rpms.models.replies import CAPPED, fault_line, normalize_reply
-from rpms.models.response_cache import REPLAYED
+from rpms.models.replies import CAPPED, REPLAYED, fault_line, normalize_reply
 from rpms.models.retrying import pause_before_retry, wait_for, within
-from rpms.nodes.state import EpisodeState, manual_of, settings_of
+from rpms.nodes.state import EpisodeState, commands_of, manual_of, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -29,17 +27,13 @@ from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Usage
 
 
-def make_llm_call(
-    model: BaseChatModel | None = None, reply_cache: str = ""
-) -> Runnable[EpisodeState, EpisodeState]:
+def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, EpisodeState]:
     """Make the stage for a chat model; by default it opens the model that the settings name.
 
     The stage reads the prompt and returns the reply, its thought and action, and its token usage.
     Errors are raised: LangGraph's retry policy calls the stage again, and ``model_failed`` ends the
     episode when retries are used up. The time limit of a call is a setting of the run, so the stage
     applies it; LangGraph's node timeout is fixed when the graph is built.
-
-    ``reply_cache`` names a file of earlier replies, which answer the same prompts again.
     """
     answered: set[tuple[str, str]] = set()
 
@@ -47,7 +41,7 @@ def make_llm_call(
     @lru_cache(maxsize=64)
     def open_model(env: str, context: RunContext) -> BaseChatModel:
         if model is None:
-            return open_chat(env, context, reply_cache)
+            return open_chat(env, context)
         syntaxes = allowed_syntaxes(env, context)
         return constrain(model, syntaxes) if syntaxes else model
 
@@ -89,8 +83,8 @@ llm_call = make_llm_call()
 
 
 def _choices(state: EpisodeState, context: RunContext) -> dict[str, Any]:
-    """With guard ``policy``, constrain the reply to the shortlist."""
-    if context.guard != "policy" or not state["shortlist"]:
+    """With guard ``procedure``, constrain the reply to the shortlist."""
+    if context.guard != "procedure" or not state["shortlist"]:
         return {}
     return {"choices": [choice["action"] for choice in state["shortlist"]]}
 
@@ -135,7 +129,7 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
 def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> EpisodeState:
     reply = normalize_reply(raw, reply_tokens(state["env"], context))
     usage = read_usage(state, reply)
-    manual = manual_of(state) if context.rules else load_commands(state["env"])
+    manual = manual_of(state) if context.rules else commands_of(state)
     thought, action = read_action(reply.text, state["env"], manual)
     return EpisodeState(
         reply=reply.text,

@@ -14,7 +14,7 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 
 from rpms.envs import Environment, get_environment
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.nodes.state import EpisodeState, decision_point, knowledge_of, settings_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks, load_system, offered_actions, tokens
 from rpms.prompts.context_budget import (
@@ -26,7 +26,6 @@ from rpms.prompts.context_budget import (
 from rpms.prompts.examples import (
     NEW_TASK,
     list_once,
-    listed_actions,
     load_examples,
     short_examples,
     without_list,
@@ -37,7 +36,7 @@ from rpms.vocabulary.turn import Message, Turn
 # A reply without an action can be pages of text; the history keeps this many characters.
 REPLY_CHARACTERS = 400
 # Guards that show the model the applicable actions of the sub-goal.
-OFFERING = ("offer", "policy")
+OFFERING = ("offer", "procedure")
 # The number of actions a prompt offers: few enough to read, enough to leave a choice.
 SHORTLIST = 6
 
@@ -72,8 +71,6 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
     # newest observation.
     closing.append(blocks.last_action)
     closing.append(offered_actions(env, choices))
-    # The environment's list of actions is not part of knowledge_tokens.
-    commands = state.get("commands", [])
     history, first = state["history"], state["first_observation"]
     choice = env.prompts, state["goal"]["type"], context.examples
     if context.turns_shown == ALL_TURNS:
@@ -89,7 +86,7 @@ def _build(state: EpisodeState, room: int) -> EpisodeState:
         opening=[text for text in opening if text],
         first=first,
         history=history,
-        closing=[text for text in (*closing, listed_actions(env, commands)) if text],
+        closing=[text for text in closing if text],
     )
     usage = state.get("usage")
     scale = tokens_per_estimate(state.get("prompt", []), usage["prompt_tokens"] if usage else 0)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, Protocol, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from langgraph.runtime import Runtime, get_runtime
 from typing_extensions import is_typeddict
 
-from rpms.envs import Task, environment_names, get_environment
+from rpms.envs import Task, get_environment, world_with_tasks
 from rpms.envs import live as episodes
+from rpms.envs.registry import FIRST_WORLD
 from rpms.nodes.state import EpisodeState, environment_failed, no_rules, replace_list
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.belief import empty_belief
@@ -23,7 +25,8 @@ NOT_EMPTIED = {"task", "cross_trial_memory", "sub_goal", "spec", "goal", "belief
 DIGITS = 4
 
 
-Find = Callable[[EpisodeState], Task]
+listed_task: ContextVar[Task | None] = ContextVar("listed_task", default=None)
+"""The task of an episode of a run: the run has listed the split, and no episode does it again."""
 
 
 class ResetEnv(Protocol):
@@ -34,23 +37,18 @@ class ResetEnv(Protocol):
     ) -> EpisodeState: ...
 
 
-def make_reset_env(default: RunContext | None = None, find: Find | None = None) -> ResetEnv:
-    """Make the stage; ``default`` holds the settings of runs that pass none.
-
-    ``find`` replaces the lookup of the task, so that a run over a whole split lists it only once.
-    """
+def make_reset_env(default: RunContext | None = None) -> ResetEnv:
+    """Make the stage; ``default`` holds the settings of runs that pass none."""
 
     def reset_env(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:
         """Read env, split and task; return a fresh episode with o_0, g and the run's settings."""
         outer = (runtime or get_runtime()).context
-        task, context = (find or find_input_task)(state), run_settings(outer, default)
+        task, context = find_input_task(state), run_settings(outer, default)
         check_prompts(task["env"], context)
         fresh = fresh_state(context, task)
         try:
             observation = episodes.start(fresh["episode_id"], task)
             fresh |= {"first_observation": observation, "observation": observation}
-            if context.action_list:
-                fresh["commands"] = episodes.commands(fresh["episode_id"], task, [])
             return fresh
         except EnvironmentFault as fault:
             return {**fresh, **environment_failed(fault, "reset_env")}
@@ -91,7 +89,11 @@ def find_input_task(state: EpisodeState) -> Task:
             "the input has no 'task': give its index or its id, {'task': 0}, and with it 'env' "
             "and 'split' if you like"
         )
-    env = get_environment(state.get("env") or environment_names()[0])
+    key = (state.get("env"), state.get("split"), state["task"])
+    listed = listed_task.get()
+    if listed and key == (listed["env"], listed["split"], listed["id"]):
+        return listed
+    env = get_environment(state.get("env") or FIRST_WORLD)
     return find_task(env.name, state.get("split") or env.splits()[0], str(state["task"]))
 
 
@@ -127,7 +129,7 @@ def _empty(kind: Any) -> Any:
 
 def find_task(env: str, split: str, task: str) -> Task:
     """Find a task by its id, by the end of its id (the trial), or by its index in the split."""
-    name, world = task.strip(), get_environment(env)
+    name, world = task.strip(), world_with_tasks(env)
     if name.isdecimal():
         # Generated splits grow on request, so no more tasks are listed than the index needs.
         index = int(name) if len(name) <= DIGITS else None

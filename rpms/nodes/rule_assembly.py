@@ -10,7 +10,7 @@ from rpms.vocabulary.turn import rejected_since
 
 
 def rule_assembly(state: EpisodeState) -> EpisodeState:
-    """Read goal, sub-goal, belief, the last turn and its decision; return the active rules.
+    """Read goal, belief, the last turn and its decision; return the active rules.
 
     In the paper's style they neither diagnose the last action nor name an action that the paper's
     listing of the system prompt lacks.
@@ -19,9 +19,7 @@ def rule_assembly(state: EpisodeState) -> EpisodeState:
     manual = manual_of(state)
     paper = context.prompt_style == "paper"
     rejected = None if paper else last_rejection(state, manual)
-    rules = manual.active(
-        state["goal"], state["belief"], rejected, context.rules_scope, state["sub_goal"]["name"]
-    )
+    rules = manual.active(state["goal"], state["belief"], rejected, context.rules_scope)
     if paper:
         unlisted = unlisted_actions(get_environment(state["env"]).prompts, manual)
         lines = rules["environment"]

@@ -16,29 +16,31 @@ from typing_extensions import TypedDict
 
 from rpms.envs import environment_names, get_environment
 from rpms.envs.base import Task
-from rpms.envs.manuals import load_manual
+from rpms.envs.manuals import load_commands, load_manual
 from rpms.prompts.blocks import Knowledge
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import ActiveRules, Manual
-from rpms.vocabulary.belief import Belief, fingerprint
+from rpms.vocabulary.belief import Belief, empty_belief, fingerprint
 from rpms.vocabulary.context import RunContext, merged_settings, settings
 from rpms.vocabulary.error_place import ErrorPlace, place_of
-from rpms.vocabulary.errors import EnvironmentFault
+from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 from rpms.vocabulary.goal import GoalSpec, SubGoal
 from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.spelling import offer
 from rpms.vocabulary.turn import Choice, Decision, FailureMode, Turn, Usage, rejected_since
 
 
-def _choices(names: Callable[[], list[str]], description: str) -> Any:
-    """Offer the names as choices in Studio's form; they are listed when the schema is read."""
-    return Field(
-        description=description, json_schema_extra=lambda form: form.update(enum=[*names()])
-    )
+def _environments(form: dict[str, Any]) -> None:
+    """Offer the environments in Studio's form, which asks for them when the schema is read."""
+    form["enum"] = environment_names()
 
 
-def _splits() -> list[str]:
-    names = [split for env in environment_names() for split in get_environment(env).splits()]
-    return list(dict.fromkeys(names))
+def _splits(form: dict[str, Any]) -> None:
+    """Offer the splits, and say which environment has which."""
+    splits = {env: get_environment(env).splits() for env in environment_names()}
+    form["enum"] = list(dict.fromkeys(name for names in splits.values() for name in names))
+    lists = "; ".join(f"{env}: {', '.join(names)}" for env, names in splits.items())
+    form["description"] = f"A list of tasks of the environment, its first by default. {lists}."
 
 
 T = TypeVar("T")
@@ -59,6 +61,22 @@ def changed_settings(old: dict[str, Any], new: Mapping[str, Any]) -> dict[str, A
     return merged_settings(settings(old), new).plain
 
 
+def changed_belief(old: Belief, new: Belief) -> Belief:
+    """Change the fields that ``new`` names: a stage gives all, a person who edits may give one."""
+    names = Belief.__annotations__
+    if not isinstance(new, Mapping):
+        raise RpmsError(f"a belief is an object with fields such as holding, and not {new!r}")
+    if unknown := sorted(new.keys() - names.keys()):
+        raise RpmsError(f"the belief has no field '{unknown[0]}'; {offer(unknown[0], names)}")
+    for name, value in new.items():
+        kind = str if name == "location" else type(NOTHING_KNOWN[name])  # type: ignore[literal-required]
+        if not isinstance(value, kind) and (name, value) != ("location", None):
+            raise RpmsError(f"the belief's {name} is a {kind.__name__}, and {value!r} is not")
+    return {**old, **new}
+
+
+NOTHING_KNOWN = empty_belief()
+
 # Lists that grow during an episode: a stage returns only new items, and LangGraph appends them.
 History = Annotated[list[Turn], add_new]
 Decisions = Annotated[list[Decision], add_new]
@@ -76,10 +94,14 @@ class EpisodeInput(TypedDict, total=False):
     trial has none.
     """
 
-    env: Annotated[str, _choices(environment_names, "The environment; the first one by default.")]
-    split: Annotated[
-        str, _choices(_splits, "A list of tasks of that environment; its first by default.")
+    env: Annotated[
+        str,
+        Field(
+            description="The environment; the first one by default.",
+            json_schema_extra=_environments,
+        ),
     ]
+    split: Annotated[str, Field(json_schema_extra=_splits)]
     task: str | int
     cross_trial_memory: dict[str, Any]
 
@@ -103,7 +125,7 @@ class EpisodeOutput(TypedDict, total=False):
         output_tokens: as reported by the model, else estimated.
         cached_tokens: prompt tokens that the provider read from its own cache.
         model_calls: replies from a model; retries of one call count once.
-        cache_hits: replies from the response cache.
+        cache_hits: replies from LangChain's cache.
         capped_replies: replies cut off because they were longer than their token limit allows.
         decisions: the guard's decision on each proposed action; empty while the guard is off.
         goal: the parsed goal of the task.
@@ -146,7 +168,7 @@ class ServerOutput(EpisodeOutput, total=False):
             chooses another. Empty if the reply had none.
     """
 
-    belief: Belief
+    belief: Annotated[Belief, changed_belief]
     sub_goal: SubGoal
     rules: ActiveRules
     recalls: list[Recall]
@@ -165,7 +187,6 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
         spec: the resolved task.
         observation: o_t.
         simulator_state: the simulator's state, if it is plain data; the agent never sees it.
-        commands: the actions the environment would accept, with ``action_list``; else empty.
         truncated: the number of candidates that ``recalls`` leaves out, by outcome.
         prompt: p_t, exactly as sent, as LangChain's messages. Our stages return them as plain
             data, so that ``stream_mode="messages"`` streams the replies and not the prompts.
@@ -185,7 +206,6 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
     spec: Task
     observation: str
     simulator_state: dict[str, Any] | None
-    commands: list[str]
     truncated: dict[str, int]
     prompt: Annotated[list[AnyMessage], as_messages]
     knowledge_tokens: int
@@ -201,6 +221,10 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
 GROWING = ("history", "decisions")
+CHANGED: dict[str, Callable[[Any, Any], Any]] = {
+    "settings": changed_settings,
+    "belief": changed_belief,
+}
 
 
 def no_rules() -> ActiveRules:
@@ -219,10 +243,18 @@ def settings_of(state: Mapping[str, Any]) -> RunContext:
 def manual_of(state: EpisodeState) -> Manual:
     """Return the manual of the run; the guard judges by it also in conditions without rules.
 
-    Retrieval and grounding do not read it: what they need is data of the environment and memory.
+    An episode keeps the manual that it began with. Retrieval and grounding do not read it: what
+    they need is data of the environment (``commands_of``) and memory.
     """
     context = settings_of(state)
-    return load_manual(state["env"], context.rules_dir, context.without_rules)
+    chosen = state["env"], context.rules_dir, context.without_rules
+    return _manual(state["episode_id"], *chosen) if "episode_id" in state else load_manual(*chosen)
+
+
+def commands_of(state: EpisodeState) -> Manual:
+    """Return what every condition knows of the commands: their syntax and what they result in."""
+    env = state["env"]
+    return _commands(state["episode_id"], env) if "episode_id" in state else load_commands(env)
 
 
 def knowledge_of(state: EpisodeState) -> Knowledge:
@@ -248,8 +280,8 @@ def decision_point(state: EpisodeState) -> DecisionPoint:
         no_effect=state["ineffective"],
         rejected={turn["action"] for turn in rejected},
         repeated_here=state["played_in"].get(fingerprint(state["belief"]), ()),
-        # Guard policy always follows the procedure, so it checks answers as well.
-        check_answers=context.check_answers or context.guard == "policy",
+        # Guard procedure always follows the procedure, so it checks answers as well.
+        check_answers=context.check_answers or context.guard == "procedure",
     )
 
 
@@ -264,6 +296,16 @@ def environment_failed(fault: EnvironmentFault, stage: str) -> EpisodeState:
 
 
 @lru_cache(maxsize=256)
+def _manual(episode_id: str, env: str, rules_dir: str, without: str) -> Manual:
+    return load_manual(env, rules_dir, without)
+
+
+@lru_cache(maxsize=256)
+def _commands(episode_id: str, env: str) -> Manual:
+    return load_commands(env)
+
+
+@lru_cache(maxsize=256)
 def _context(items: tuple[tuple[str, Any], ...]) -> RunContext:
     return settings(dict(items))
 
@@ -275,7 +317,7 @@ def apply_update(state: dict[str, Any], update: Mapping[str, Any]) -> None:
             state[key] = value.value
         elif key in GROWING:
             state[key] = add_new(state.get(key, []), value)
-        elif key == "settings":
-            state[key] = changed_settings(state.get(key, {}), value)
+        elif key in CHANGED:
+            state[key] = CHANGED[key](state.get(key, {}), value)
         else:
             state[key] = value

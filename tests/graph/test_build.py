@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
-from langgraph.runtime import Runtime
-from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
 
+import rpms.graph
 from rpms.envs import environment_names, get_environment
 from rpms.graph import STAGES, build_graph
-from rpms.graph.run import run_episode
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState
 from rpms.vocabulary.context import RunContext
 
@@ -60,16 +57,16 @@ def test_the_stages_stand_in_order() -> None:
     assert set(build_graph().get_graph().nodes) == {*STAGES, *ADDED}
 
 
+def test_what_a_reader_of_langgraph_looks_for_is_in_the_graphs_package() -> None:
+    assert rpms.graph.RunContext is rpms.RunContext and rpms.graph.EpisodeState is rpms.EpisodeState
+
+
 def test_the_drawn_graph_has_every_edge_and_no_other() -> None:
     drawn = build_graph().get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES
     conditional = {(edge.source, edge.target) for edge in drawn.edges if edge.conditional}
     fixed = {"__start__", "arbitration", "memory_selection", "prompt_build"}
     assert conditional == {edge for edge in EDGES if edge[0] not in fixed}
-    mermaid = drawn.draw_mermaid()
-    assert mermaid.startswith("---\nconfig")
-    for source, target in EDGES:
-        assert re.search(rf"\b{source}(?:\(.*\))? -[-.]+> (?:&nbsp;.*&nbsp;)?{target}\b", mermaid)
 
 
 @pytest.mark.engine
@@ -91,23 +88,6 @@ def test_a_stage_that_is_off_is_not_visited(settings: dict[str, Any], skipped: s
     off = skipped if "guard" in settings else {*skipped, "guard_check"}
     loop = [name for name in STAGES[1:] if name not in off]
     assert visited(**settings) == ["reset_env", *loop, *loop]
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_stage_can_be_swapped(stage: str) -> None:
-    """Each replacement is reached, and runs in the place of ours."""
-
-    class Reached(Exception):
-        pass
-
-    def mine(state: EpisodeState, runtime: Runtime[RunContext]) -> EpisodeState:
-        assert isinstance(runtime.context, RunContext)
-        raise Reached
-
-    context = RunContext(max_steps=1, guard="offer")
-    with pytest.raises(Reached):
-        run_episode(0, context=context, graph=build_graph(nodes={stage: mine}))
 
 
 def test_schemas_are_apart() -> None:
@@ -135,6 +115,8 @@ def test_the_input_is_a_form() -> None:
     splits = [get_environment(name).splits() for name in environment_names()]
     assert set(form["split"]["enum"]) == {split for names in splits for split in names}
     assert len(form["split"]["enum"]) == len(set(form["split"]["enum"]))
+    for name, names in zip(environment_names(), splits, strict=True):
+        assert f"{name}: {', '.join(names)}" in form["split"]["description"]
     assert {kind["type"] for kind in form["task"]["anyOf"]} == {"string", "integer"}
 
 
@@ -150,11 +132,3 @@ def test_everything_in_the_state_is_plain_json_or_a_message() -> None:
         assert json.loads(json.dumps(state)) == state
         count += 1
     assert count > 20
-
-
-def test_checkpointer_and_store_are_taken_over() -> None:
-    store = InMemoryStore()
-    graph = build_graph(store=store)
-    assert graph.store is store
-    assert graph.checkpointer is None
-    assert graph.name == "rpms"

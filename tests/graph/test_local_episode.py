@@ -34,7 +34,8 @@ def test_an_episode_with_a_real_model(
 ) -> None:
     """The model is too weak to win; every part of the way to and from it must work."""
     words = ["run", "--model", local_model, "--task", "3", "--condition", "A", "--json",
-             "--max-steps", str(STEPS), "--constrain", "grammar", "--examples", "0"]  # fmt: skip
+             "--max-steps", str(STEPS), "--set", "constrain=grammar",
+             "--set", "examples=0"]  # fmt: skip
     result = run(*words, capsys=capsys, monkeypatch=monkeypatch)
     assert result["model"] == local_model
     assert (result["failure_mode"], result["error"]) == ("timeout", "")

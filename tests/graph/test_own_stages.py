@@ -10,10 +10,11 @@ from langgraph.runtime import Runtime
 
 import rpms
 import rpms.nodes
-from rpms import EpisodeState, RpmsError, RunContext, build_graph
+from rpms import EpisodeState, RunContext, build_graph
 from rpms.memory_store.methods import MemoryMethod
 from rpms.memory_store.methods.registry import checked_method
 from rpms.vocabulary.goal import GoalSignature
+from tests.refusal import refused
 
 pytestmark = pytest.mark.engine
 
@@ -46,21 +47,20 @@ async def awordy(state: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("stage", "node", "words"),
+    ("stage", "node", "names"),
     [
-        ("belief_update", plain_belief, r"'belief_update' did not return sub_goal"),
-        ("rule_assembly", textual_rules, r"'rule_assembly' returned rules: .*dict.* str 'Look"),
-        ("env_step", endless, r"'env_step' did not return done"),
-        ("env_step", lambda state: None, r"'env_step' did not return done"),
-        ("goal_retrieval", half_a_recall, r"'goal_retrieval' returned recalls\[0\]\['advice'\]"),
-        ("llm_call", wordy, r"'llm_call' returned action: .*string.* list"),
-        ("llm_call", awordy, r"'llm_call' returned action: .*string.* list"),
+        ("belief_update", plain_belief, "sub_goal"),
+        ("rule_assembly", textual_rules, "rules dict str"),
+        ("env_step", endless, "done"),
+        ("env_step", lambda state: None, "done"),
+        ("goal_retrieval", half_a_recall, "recalls[0]['advice']"),
+        ("llm_call", wordy, "action string list"),
+        ("llm_call", awordy, "action string list"),
     ],
 )
-async def test_a_wrong_value_is_named_at_its_stage(stage: str, node: Any, words: str) -> None:
-    with pytest.raises(RpmsError, match=words) as caught:
+async def test_a_wrong_value_is_named_at_its_stage(stage: str, node: Any, names: str) -> None:
+    with refused(f"'{stage}'", *names.split()):
         await build_graph({stage: node}).ainvoke(TASK, context=D)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_retrieval_of_ones_own_makes_its_memories() -> None:
@@ -130,5 +130,5 @@ def test_a_method_that_does_not_learn_needs_no_learn() -> None:
 
     assert checked_method("here:Fixed", Fixed).learns is False
     Fixed.learns = True
-    with pytest.raises(RpmsError, match="has no 'learn'; write 'async def learn"):
+    with refused("'learn'", "async def learn"):
         checked_method("here:Fixed", Fixed)

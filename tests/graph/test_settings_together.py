@@ -11,9 +11,9 @@ from rpms.vocabulary.context import ABLATION, Declaration, declarations
 from tests.scripted_episode import STEPS, Play
 
 GROUPS = {"knowledge", "memory", "prompt"}
-# The script stands for the model and the game, so the guard may not ask again, and there is no
-# game to list its actions. The condition decides three others, the script two.
-GIVEN = {"action_list", "rules", "memory", "state_block", "theta", "memory_file"}
+# The script stands for the model and the game, so the guard may not ask again. The condition
+# decides three settings, the script two.
+GIVEN = {"rules", "memory", "state_block", "theta", "memory_file"}
 
 
 def values(of: Declaration) -> list[Any]:

@@ -20,13 +20,13 @@ from rpms.nodes import make_llm_call, make_prompt_build
 from rpms.nodes.state import STATE_KEYS, EpisodeInput, EpisodeState
 from rpms.vocabulary.context import RunContext
 
-ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 Keys = dict[str, set[str]]
 # Between them every way through the stages: each guard, knowledge on and off, a vetoed action, a
 # refused one, and a reply without an action.
 CONTEXTS = [
     RunContext(guard="verify", max_steps=5),
-    RunContext(guard="policy", max_steps=5),
+    RunContext(guard="procedure", max_steps=5),
     RunContext.for_condition("A", max_steps=5),
 ]
 REPLIES = ["Action: look", "Action: take moon 1 from sky 1", "Action: look", "Hm.", "Action: look"]
@@ -50,7 +50,8 @@ class Watched(dict[str, Any]):
 
 def table() -> tuple[Keys, Keys]:
     """The table of the document: stage, keys read, keys written."""
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", ARCHITECTURE.read_text(), re.M)
+    _, _, section = REFERENCE.read_text().partition("| stage | reads | writes |")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", section.partition("\n\n")[0], re.M)
     stages = [row for row in rows if row[0] in STAGES]
     assert [name for name, _, _ in stages] == list(STAGES)
     return (
@@ -103,7 +104,7 @@ def test_the_table_says_what_the_stages_do() -> None:
 
 def test_the_edges_read_what_the_document_says() -> None:
     graph = build_graph()
-    sentence = re.search(r"edges read (.*?)\.", ARCHITECTURE.read_text(), re.S)
+    sentence = re.search(r"edges read (.*?)\.", REFERENCE.read_text(), re.S)
     assert sentence
     branches = [b for routes in graph.builder.branches.values() for b in routes.values()]
     read = {key for branch in branches for key in graph.builder.schemas[branch.input_schema]}  # type: ignore[index]

@@ -8,7 +8,6 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -140,21 +139,6 @@ def test_the_schema_is_judged_by_the_replies(
         else:
             assert ask().text == reply
     assert forms_tried(openai_server) == tried and caplog.messages == []
-
-
-def test_the_constraint_is_part_of_what_the_response_cache_knows(
-    openai_server: OpenAIServer, tmp_path: Path
-) -> None:
-    openai_server.plays_by(lambda asked: Answer(BABBLE if form_of(asked) == "free" else OBJECT))
-    settings = {"base_url": openai_server.url, "cache": str(tmp_path / "replies.sqlite")}
-    free = open_model("openai:kept", **settings)  # type: ignore[arg-type]
-    held = open_model("openai:kept", allowed_syntaxes=ACTIONS, **settings)  # type: ignore[arg-type]
-    assert free.invoke("What now?").text == BABBLE
-    assert held.invoke("What now?").text == OBJECT
-    asked = len(openai_server.requests)
-    assert free.invoke("What now?").text == BABBLE
-    assert held.invoke("What now?").text == OBJECT
-    assert len(openai_server.requests) == asked
 
 
 def test_a_client_that_cannot_carry_a_constraint_is_left_as_it_is(

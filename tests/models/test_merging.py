@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rpms.models import local, merging, open_model, weights
-from rpms.models.local import find_weights, prepare_weights, weight_stamps
+from rpms.models.local import find_weights, prepare_weights
 from rpms.models.merging import merge, merged_file
 from rpms.models.model_card import results_of
 from rpms.models.weights import Adapter, adapter_file, adapters, read_metadata
@@ -245,14 +245,14 @@ def test_it_is_merged_once_and_says_so(offered: Tuning, capfd: pytest.CaptureFix
 
 
 def test_another_adapter_or_base_makes_another_file(offered: Tuning) -> None:
-    first, stamps = find_weights("tiny"), weight_stamps("local:tiny")
+    first = find_weights("tiny")
     other = offered.folder / "tuned again"
     other.mkdir()
     again = Tuning(other, seed=1)
     again.convert()
     again.adapter.replace(offered.adapter)
     second = find_weights("tiny")
-    assert second != first and weight_stamps("local:tiny") != stamps
+    assert second != first
     with offered.base.open("r+b") as data:  # one number of the last matrix
         data.seek(-1, os.SEEK_END)
         data.write(b"\x01")
@@ -346,6 +346,5 @@ def test_the_shipped_model_acts_after_a_merge() -> None:
     name = "local:smollm2-alfworld?ctx=2048"
     model = open_model(name, max_tokens=12, timeout_s=300)
     assert model.invoke("The fridge 1 is closed. Act.").text.strip()
-    ((file, *_),) = weight_stamps(name)
     merged = merged_file("smollm2-alfworld", find_weights("smollm2"))
-    assert merged.is_file() and merged.name == file and Path.home() in merged.parents
+    assert merged.is_file() and Path.home() in merged.parents

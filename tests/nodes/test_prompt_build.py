@@ -279,6 +279,9 @@ def test_recording_the_examples_again_gives_the_committed_files() -> None:
 
 @pytest.mark.engine
 def test_knowledge_stays_below_the_ceiling(real_run: Path) -> None:
-    logs = [json.loads(gzip.decompress(file.read_bytes())) for file in real_run.rglob("*.json.gz")]
+    logs = [
+        json.loads(gzip.decompress(file.read_bytes()))
+        for file in (real_run / "steps").rglob("*.json.gz")
+    ]
     spent = [step["knowledge_tokens"] for log in logs for step in log["steps"]]
     assert len(spent) > 40 and 0 < max(spent) <= TOKEN_BUDGET
