@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rpms.evals.running.evaluate import ExecutionOptions as ExecutionOptions
     from rpms.evals.running.evaluate import evaluate as evaluate
     from rpms.evals.running.learn import learn as learn
+    from rpms.evals.running.recorder import Recorder as Recorder
     from rpms.graph import STAGES as STAGES
     from rpms.graph import RpmsGraph as RpmsGraph
     from rpms.graph import arun_episode as arun_episode
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rpms.graph import make_builder as make_builder
     from rpms.graph import run_episode as run_episode
     from rpms.graph import stream_episode as stream_episode
+    from rpms.graph.state_memory import StateMemory as StateMemory
     from rpms.guard import Judgement as Judgement
     from rpms.guard import LoopGuard as LoopGuard
     from rpms.guard import RulesGuard as RulesGuard
@@ -89,8 +91,10 @@ _HOMES = {
         "run_episode",
         "stream_episode",
     ),
+    "rpms.graph.state_memory": ("StateMemory",),
     "rpms.guard": ("Judgement", "LoopGuard", "RulesGuard", "judge"),
     "rpms.evals.running.learn": ("learn",),
+    "rpms.evals.running.recorder": ("Recorder",),
     "rpms.models": ("SimPlanner", "open_model"),
     "rpms.nodes": (
         "EpisodeInput",

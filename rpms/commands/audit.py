@@ -39,7 +39,7 @@ def audit(
         typer.Argument(
             metavar="LOG",
             help="A JSONL file with OpenAI's 'messages' in each line, packed with xz or not, or a "
-            "folder that rpms.middleware.Recorder wrote.",
+            "folder that rpms.Recorder wrote.",
         ),
     ],
     env: Annotated[
@@ -216,7 +216,7 @@ def _recorded(folder: Path, progress: Progress) -> Iterator[Conversation]:
         log = read_log(file)
         if log is None or "conversation" not in log:
             problem = "it cannot be read" if log is None else "it has no conversation"
-            advice = "give a folder that rpms.middleware.Recorder wrote"
+            advice = "give a folder that rpms.Recorder wrote"
             raise RpmsError(f"{file}: {problem}; {advice}")
         repeat = f"#{episode.repeat}" if episode.repeat > 1 else ""
         arm = f"{episode.condition}/" if len(run.conditions) > 1 else ""

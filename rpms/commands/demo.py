@@ -10,12 +10,20 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rpms.commands.help_text import MODEL, OUTPUT, RUN
-from rpms.commands.options import EnvOption, JsonOption, option, print_json, setting_option
+from rpms.commands.help_text import OUTPUT, RUN
+from rpms.commands.options import (
+    EnvOption,
+    JsonOption,
+    SetOption,
+    option,
+    print_json,
+    read_set,
+    setting_option,
+)
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, quantity
@@ -31,7 +39,7 @@ GUARDS = {
     "off": "",
     "verify": "; a guard returns an action that violates a rule to the model, with the reason",
     "offer": "; a guard adds a short list of actions",
-    "policy": "; a guard constrains the reply to a short list of actions",
+    "procedure": "; a guard constrains the reply to a short list of actions",
 }
 COFFEE_TASKS = 10
 
@@ -41,12 +49,13 @@ def demo(
     model: Annotated[
         str,
         option(
-            MODEL,
+            RUN,
             "Run this model, as 'rpms models list' shows it; by default the environment's choice. "
             "'sim' is a planner that takes no time.",
         ),
     ] = "",
     base_url: Annotated[str, setting_option("base_url")] = "",
+    set_: SetOption = None,
     conditions: Annotated[
         str,
         option(
@@ -75,9 +84,9 @@ def demo(
     world = get_environment(env)
     choice = world.demo
     if choice.planted:
-        _show_guarded(world, choice, bool(model or base_url or conditions))
+        _show_guarded(world, choice, bool(model or base_url or conditions or set_))
         return
-    plan = _plan(world, choice, model, base_url, conditions)
+    plan = _plan(world, choice, model, base_url, conditions, read_set(set_ or ()))
     folder = Path(out or "runs") / f"demo-{world.name}"
     check_folder(folder)
     _check_model(plan)
@@ -108,13 +117,16 @@ def _show_guarded(world: Environment, choice: Demo, has_options: bool) -> None:
     if has_options:
         raise RpmsError(
             f"the demo of {world.name} runs a script behind the guard; it takes no --model, "
-            "--base-url or --conditions"
+            "--base-url, --conditions or --set"
         )
     if not print_guarded(open_console(highlight=False), world, choice):
         raise typer.Exit(1)
 
 
-def _plan(world: Environment, choice: Demo, model: str, base_url: str, conditions: str) -> RunPlan:
+def _plan(
+    world: Environment, choice: Demo, model: str, base_url: str, conditions: str,
+    changes: Mapping[str, Any],
+) -> RunPlan:  # fmt: skip
     """One task under each condition; replies of the environment's own model have its limit."""
     from rpms.evals.running.plan import make_plan
     from rpms.evals.running.plan_file import condition_names
@@ -129,6 +141,7 @@ def _plan(world: Environment, choice: Demo, model: str, base_url: str, condition
         # A language model then reads the beginning of its prompt only once.
         layout="paper" if name in LABELS else "cache_friendly",
     )
+    base = base.with_(**changes)
     contexts = [base.under(each) for each in condition_names(conditions) or choice.conditions]
     plan = make_plan(
         world.name, choice.split, {each.name: each for each in contexts}, choice.story + 1
@@ -247,8 +260,9 @@ def coffee_command(plan: RunPlan) -> str:
     options = {
         "--env": plan.env, "--split": plan.split, "--model": context.model,
         "--base-url": context.base_url, "--conditions": ",".join(plan.conditions),
-        "--layout": context.layout, "--max-tokens": context.max_tokens,
-        "--max-steps": context.max_steps, "--limit": COFFEE_TASKS,
+        "--max-steps": context.max_steps, "--set": f"layout={context.layout}",
+        "--limit": COFFEE_TASKS,
     }  # fmt: skip
     words = [f"{name} {value}" for name, value in options.items() if value]
+    words += [f"--set max_tokens={context.max_tokens}"] if context.max_tokens else []
     return f"rpms eval {' '.join(words)} --spread --out runs/coffee"

@@ -111,7 +111,7 @@ async def _show(
                     break
     state = recorder.state
     if stopped:
-        await live.afinish(state["episode_id"], task)
+        await live.awaited(live.finish, state["episode_id"], task)
         state["failure_mode"] = "timeout"
         context = context.with_(max_steps=state["steps"])
         story.stop(state["history"][-1], PLAIN)

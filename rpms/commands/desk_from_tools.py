@@ -9,7 +9,7 @@ import yaml
 from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as as_tool
 
-from rpms.guard.sources import split_sentences
+from rpms.guard.sources import UNDECIDED, split_sentences
 from rpms.guard.tools import arguments_of
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import json_bytes
@@ -49,7 +49,8 @@ HEAD = """# yaml-language-server: $schema=environment.schema.json
 actions:  # arguments: the name in the tool, then its name in the rules and its type
 """
 ANSWERS = (
-    "    # its answers: shows: {thing}; or records: [FIELD]; or answers: outside, of a search\n"
+    "    # its answers: shows: {thing}; or records: [FIELD]; or answers: outside, of a search;\n"
+    "    # records: [] if it only acts\n"
 )
 POLICY = """
 policy: []  # a rule for each sentence below: move it here and delete [], for example
@@ -76,7 +77,7 @@ def skeleton(name: str, path: str, policy: str = "") -> Mapping[str, str]:
     rules = HEAD.format(name=name) + "".join(map("".join, map(_action, tools)))
     rules += POLICY.format(**_sample(tools))
     sentences = [sentence.text for sentence in split_sentences(policy)]
-    rules += "".join(f"  {_quoted(each)}: not yet decided\n" for each in dict.fromkeys(sentences))
+    rules += "".join(f"  {_quoted(each)}: {UNDECIDED}\n" for each in dict.fromkeys(sentences))
     if not sentences:
         rules = rules.replace("not_checkable:  #", "not_checkable: {}  #")
     return {

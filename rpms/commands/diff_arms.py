@@ -12,15 +12,20 @@ from rpms.commands.options import (
     EnvOption,
     JsonOption,
     PlanOption,
+    SetOption,
     SplitOption,
     limit_option,
     option,
     print_json,
+    read_set,
+    typed_names,
 )
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import print_safe, quantity
 
+TASKS = 10
+"""The number of tasks, if neither the command nor the plan gives it."""
 LINES = 12
 """The most lines of an example that are printed."""
 
@@ -37,10 +42,13 @@ def diff_arms(
     ] = None,
     split: SplitOption = "",
     plan: PlanOption = "",
-    limit: Annotated[int, limit_option("Play this many tasks.")] = 10,
+    limit: Annotated[int, limit_option("Play this many tasks.")] = TASKS,
     steps: Annotated[int, option(RUN, "Play at most this many steps of a task.", min=1)] = 50,
     seed: Annotated[int, option(RUN, "The seed of the player's errors.")] = 0,
+    set_: SetOption = None,
     as_json: JsonOption = False,
+    *,
+    command_line: typer.Context,
 ) -> None:
     """Count the states at which two arms print different prompts; no model is called.
 
@@ -48,14 +56,26 @@ def diff_arms(
     the prompt of every arm is built. Arms that print the same prompts cannot differ in results.
     """  # fmt: skip
     from rpms.evals.running.diff_arms import diff_arms as compare
+    from rpms.evals.running.diff_arms import played_states
     from rpms.evals.running.plan_file import choose_arms
 
-    selection, variants, _ = choose_arms({}, RunContext(), arms=arms or (), plan=plan)
-    env = selection.env or env
+    options = {"env": env, "split": split, "limit": limit}
+    names = typed_names(command_line)
+    typed = {name: value for name, value in options.items() if name in names}
+    base = RunContext(**read_set(set_ or ()))
+    changed = [name for name in names if name != "seed"]  # here, that of the player
+    selection, variants, _ = choose_arms(
+        typed, base, arms=arms or (), plan=plan, typed_settings=changed
+    )
     if len(variants) < 2:
         raise RpmsError("name two or more arms, as in: rpms diff-arms D none:arbitration=none")
     contexts = {label: variant.settings() for label, variant in variants.items()}
-    found = compare(contexts, env, split, limit, max_steps=steps, seed=seed)
+    first = next(iter(contexts.values()))
+    states = played_states(
+        first, selection.env or env, selection.split, selection.limit or TASKS, steps, seed,
+        ids=selection.ids, types=selection.types,
+    )  # fmt: skip
+    found = compare(contexts, states)
     if as_json:
         print_json([{**asdict(each), "share": each.share} for each in found])
         return

@@ -12,6 +12,7 @@ from rpms.commands.options import (
     AGAIN,
     BudgetTokensOption,
     BudgetUsdOption,
+    CacheOption,
     ConcurrencyOption,
     EnvOption,
     JsonOption,
@@ -38,7 +39,7 @@ def evaluate(
         str,
         option(
             OUTPUT,
-            "The run folder; a run that is there is continued or extended.",
+            "The run folder; an existing run is continued.",
             callback=refuse_empty,
             metavar="DIR",
         ),
@@ -50,8 +51,8 @@ def evaluate(
         str,
         option(
             RUN,
-            f"Run these conditions, separated by commas ({TITLED}; D+verify is D with a guard); by "
-            f"default {','.join(ABLATION)}.",
+            f"Run these: {TITLED}, D+verify with a guard; by default {','.join(ABLATION)}.",
+            metavar="A,B,...",
         ),
     ] = "",
     arm: Annotated[
@@ -62,7 +63,7 @@ def evaluate(
         list[str] | None,
         option(
             RUN,
-            f"Test this pair of arms in the report, the one to compare with first.{AGAIN}",
+            f"Test this pair in the report, the reference first.{AGAIN}",
             metavar="FIRST:SECOND",
         ),
     ] = None,
@@ -70,7 +71,7 @@ def evaluate(
     spread: SpreadOption = False,
     tasks: Annotated[
         str,
-        option(RUN, "Run only the tasks with these ids, separated by commas or listed in @FILE."),
+        option(RUN, "Run only these ids, separated by commas or listed in @FILE."),
     ] = "",
     types: Annotated[
         str, option(RUN, "Run only tasks of these goal types, separated by commas.")
@@ -79,7 +80,7 @@ def evaluate(
         int,
         option(
             RUN,
-            "Try each task up to this often until it is solved, with cross-trial memory.",
+            "Try an unsolved task N times, with cross-trial memory.",
             min=1,
             max=MOST_TIMES,
         ),
@@ -88,7 +89,7 @@ def evaluate(
         int,
         option(
             RUN,
-            "Run everything this often, independently and with other seeds.",
+            "Run everything N times, with other seeds.",
             min=1,
             max=MOST_TIMES,
         ),
@@ -99,7 +100,7 @@ def evaluate(
         str,
         option(
             EXECUTION,
-            "Run the episodes on the Ray cluster at this address; 'local' starts one.",
+            "Run on the Ray cluster at this address; 'local' starts one.",
             metavar="ADDRESS",
         ),
     ] = "",
@@ -107,13 +108,11 @@ def evaluate(
         bool,
         option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
     ] = False,
-    no_cache: Annotated[
-        bool, option(EXECUTION, "Do not use cached replies of earlier runs.", "--no-cache")
-    ] = False,
+    cache: CacheOption = "",
     yes: YesOption = False,
     truth: Annotated[
         bool,
-        option(EXECUTION, "Compare each belief with the simulator's true state (on by default)."),
+        option(EXECUTION, "Compare beliefs with the simulator's state (the default)."),
     ] = True,
     *,
     settings: RunContext,
@@ -141,7 +140,7 @@ def evaluate(
     chosen = {**selection.model_dump(exclude={"ids"}), "env": selection.env or env}
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
-        cache=not no_cache, show=not as_json,
+        cache=cache, show=not as_json,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
         ),

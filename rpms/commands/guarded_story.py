@@ -15,7 +15,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
 from rpms.commands.story import Lines
-from rpms.envs import Demo, Environment, Planted, ToolGame
+from rpms.envs import Demo, Environment, Planted
 from rpms.envs.manuals import load_manual
 from rpms.graph import run_episode
 from rpms.guard import Call, RulesGuard
@@ -42,7 +42,6 @@ class StoryModel(GenericFakeChatModel):
 def print_guarded(console: Console, world: Environment, choice: Demo) -> bool:
     """Run and print the scripted agent on the demo's task; return True if it was solved."""
     game, task = world.open_game(), find_task(world.name, choice.split, str(choice.story))
-    assert isinstance(game, ToolGame)
     first = game.reset(task)
     tools, guard = game.tools(), RulesGuard(world)
     script = [*planted(plan(world, choice, tools), choice.planted)]

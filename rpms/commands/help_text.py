@@ -11,12 +11,14 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-RUN, KNOWLEDGE, MEMORY, GUARD = "What to run", "Knowledge", "Memory", "Guard"
-PROMPT, MODEL, EXECUTION, OUTPUT = "Prompt", "Model", "Execution", "Output"
+RUN, SETTINGS, EXECUTION, OUTPUT = "What to run", "Settings", "Execution", "Output"
 OTHER = "Options"
 F = TypeVar("F", bound=Callable[..., Any])
-PANELS = (RUN, KNOWLEDGE, MEMORY, GUARD, PROMPT, MODEL, EXECUTION, OUTPUT, OTHER)
+PANELS = (RUN, SETTINGS, EXECUTION, OUTPUT, OTHER)
 """The groups of options, in the order of the help."""
+NAMES = 34
+"""The width of the names of options."""
+WIDTH = 100
 UNGROUPED = 10
 """A command with at most this many options shows them without groups."""
 WHOLE = 1000
@@ -30,13 +32,13 @@ def write_options(command: Any, context: Any, formatter: Any) -> None:
     options = [param for param in params if param.param_type_name == "option"]
     panels: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
     for param in options:
-        panel = param.rich_help_panel if len(options) > UNGROUPED else OTHER
-        panels[panel or OTHER].append(option_row(param))
+        panel = param.rich_help_panel or OUTPUT
+        panels[panel if len(options) > UNGROUPED else OTHER].append(option_row(param))
     sections = {"Arguments": [(p.metavar or p.name.upper(), p.help or "") for p in arguments]}
     for name, rows in {**sections, **panels}.items():
         if rows:
             with formatter.section(name):
-                formatter.write_dl(rows)
+                formatter.write_dl(rows, col_max=NAMES)
 
 
 def option_row(option: Any) -> tuple[str, str]:
@@ -45,7 +47,7 @@ def option_row(option: Any) -> tuple[str, str]:
     number = isinstance(default, int | float) and not option.is_flag
     value = "" if option.is_flag else f" {option.metavar or ('N' if number else 'TEXT')}"
     extra = "  [required]" if option.required else ""
-    if not option.is_flag and option.show_default and default not in (None, "", [], ()):
+    if not option.is_flag and option.show_default and default not in (None, "", [], (), 0):
         extra = f"  [default: {default:g}]" if number else f"  [default: {default}]"
     return f"{' / '.join(names)}{value}", f"{option.help or ''}{extra}"
 
@@ -77,7 +79,12 @@ class App(typer.Typer):
     """A Typer app whose commands have these help texts."""
 
     def __init__(self, **options: Any) -> None:
-        defaults = {"no_args_is_help": True, "add_completion": False, "rich_markup_mode": None}
+        defaults = {
+            "context_settings": {"max_content_width": WIDTH},
+            "no_args_is_help": True,
+            "add_completion": False,
+            "rich_markup_mode": None,
+        }
         super().__init__(cls=Group, **{**defaults, **options})
 
     def command(self, *names: Any, **options: Any) -> Callable[[F], F]:

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from rpms.commands.generation import YesOption
-from rpms.commands.help_text import KNOWLEDGE, MEMORY, OUTPUT, RUN
+from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     BudgetTokensOption,
     BudgetUsdOption,
+    CacheOption,
     ConcurrencyOption,
     EnvOption,
     PlanOption,
@@ -47,7 +48,7 @@ def learn(
     spread: SpreadOption = False,
     method: Annotated[
         str,
-        option(MEMORY, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
+        option(RUN, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
     ] = "rpms",
     from_runs: Annotated[
         str, option(RUN, "Learn from the recorded runs in this folder instead.", metavar="DIR")
@@ -60,9 +61,7 @@ def learn(
     ] = "",
     without_manual: Annotated[
         bool,
-        option(
-            KNOWLEDGE, "Extract memories without consulting the rule manual.", "--without-manual"
-        ),
+        option(RUN, "Extract memories without consulting the rule manual.", "--without-manual"),
     ] = False,
     allow: Annotated[
         str,
@@ -74,6 +73,7 @@ def learn(
     ] = "",
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
+    cache: CacheOption = "",
     yes: YesOption = False,
     *,
     settings: RunContext,
@@ -95,5 +95,5 @@ def learn(
         limit=limit, spread=spread, from_runs=from_runs, runs=runs, condition=condition,
         allow=allow, without_manual=without_manual, execution=ExecutionOptions(
             workers, concurrency, budget=Budget(budget_usd, budget_tokens)
-        ),
+        ), cache=cache,
     )  # fmt: skip

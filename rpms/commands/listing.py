@@ -15,6 +15,7 @@ import typer
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import App
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
+from rpms.vocabulary.context import declarations
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_safe, print_wrapped, quantity
 
@@ -147,9 +148,9 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with the goal parsed from each sentence."""
-    from rpms.envs import get_environment
+    from rpms.envs import world_with_tasks
 
-    world = get_environment(env)
+    world = world_with_tasks(env)
     rows = []
     for task in world.tasks(split or world.splits()[0], limit or None):
         goal = world.parse_goal(task["goal"])  # all but the id comes from the sentence alone
@@ -199,6 +200,45 @@ def plans(as_json: JsonOption = False) -> None:
             lines = {"about": plan.about, "extends": plan.extends}
         shown = {key: line for key, line in lines.items() if line}
         print_stacked(open_console(highlight=False), name, shown)
+
+
+def list_settings(as_json: JsonOption = False) -> None:
+    """List the settings that --set changes, with their defaults and the values of the paper."""
+    from rpms.commands.terminal_tables import print_stacked
+    from rpms.evals.running.plan_file import read_plan
+
+    paper = read_plan("paper").settings
+    rows = [
+        {
+            "name": declared.name,
+            "option": declared.setting.option or "",
+            "default": declared.default,
+            "paper": paper.get(declared.name, declared.default),
+            "choices": declared.choices,
+            "description": declared.setting.description,
+        }
+        for declared in declarations().values()
+        if declared.setting.option is not None
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    lines = {}
+    for row in rows:
+        option = f", or {row['option']}" if row["option"] else ""
+        choices = f" One of {', '.join(row['choices'])}." if row["choices"] else ""
+        values = f"default {_value(row['default'])}"
+        if row["paper"] != row["default"]:
+            values += f", paper {_value(row['paper'])}"
+        lines[row["name"]] = f"{row['description']}{choices} ({values}{option})"
+    print_stacked(open_console(highlight=False), "Change them with --set NAME=VALUE", lines)
+
+
+def _value(value: Any) -> str:
+    """A value as ``--set`` takes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) or "empty"
 
 
 @models_app.command()

@@ -22,9 +22,9 @@ from rpms.commands.export import export
 from rpms.commands.generation import show_generation
 from rpms.commands.help_text import App
 from rpms.commands.learn import learn
-from rpms.commands.listing import models_app, plans, tasks, worlds_app
+from rpms.commands.listing import list_settings, models_app, plans, tasks, worlds_app
 from rpms.commands.memory import memory_app
-from rpms.commands.option_errors import in_typed_words
+from rpms.commands.option_errors import advice_on_setting, in_typed_words
 from rpms.commands.plot import plot
 from rpms.commands.report import report
 from rpms.commands.rules import rules_app
@@ -73,6 +73,7 @@ for command in (run, tasks, learn):
     app.command()(command)
 app.command(name="eval")(evaluate)
 app.command(name="diff-arms")(diff_arms)
+app.command(name="settings")(list_settings)
 for command in (plans, report, plot, export, audit, demo):
     app.command()(command)
 
@@ -156,7 +157,9 @@ def main() -> None:
             print_safe(error.format_message())  # type: ignore[attr-defined]
             raise SystemExit(0) from None
         if getattr(error, "exit_code", None) == 2 and hasattr(error, "format_message"):
-            fail(f"{error.format_message()} (see: rpms --help)")
+            unknown = getattr(error, "option_name", "") if "No such" in str(error) else ""
+            advice = unknown and advice_on_setting(unknown, sys.argv[1:])
+            fail(advice or f"{error.format_message()} (see: rpms --help)")
         if place := place_of(error):
             print_error_place(place)
             fail(f"{type(error).__name__} at {place['file']}:{place['line']}: {error}")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.help_text import EXECUTION, GUARD, KNOWLEDGE, MEMORY, MODEL, OUTPUT, PROMPT, RUN
-from rpms.vocabulary.context import Declaration, Group, RunContext, declarations
+from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
+from rpms.commands.help_text import SETTINGS as SETTINGS_PANEL
+from rpms.vocabulary.context import (
+    Declaration,
+    Group,
+    RunContext,
+    declarations,
+    refuse_unknown,
+)
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_IN_FLIGHT, MOST_TASKS, MOST_WORKERS
 from rpms.vocabulary.output import print_safe
 
@@ -19,15 +28,7 @@ SETTINGS = "settings"
 """The name of the parameter through which a command receives its settings."""
 LINE = "command_line"
 """The name of the parameter through which a command receives the parsed command line."""
-AGAIN = " The option may be repeated."
-SETTING_PANELS: dict[Group, str] = {
-    "run": RUN,
-    "knowledge": KNOWLEDGE,
-    "memory": MEMORY,
-    "guard": GUARD,
-    "prompt": PROMPT,
-    "model": MODEL,
-}
+AGAIN = " Repeatable."
 
 
 def first_world() -> str:
@@ -51,7 +52,7 @@ EnvOption = Annotated[
     str,
     option(
         RUN,
-        "The environment, as 'rpms worlds' lists it, or MODULE:ATTRIBUTE; by default the first.",
+        "The environment, as 'rpms worlds' lists it, or MODULE:ATTRIBUTE.",
         "--env",
         default_factory=first_world,
         show_default=False,
@@ -73,7 +74,7 @@ PlanOption = Annotated[
     str,
     option(
         RUN,
-        "Follow a plan that 'rpms plans' lists, or one of a file.",
+        "Follow a plan of 'rpms plans', or one of a file.",
         "--plan",
         metavar="NAME|FILE.yaml",
         autocompletion=plan_names,
@@ -84,8 +85,7 @@ WorkersOption = Annotated[
     int | None,
     option(
         EXECUTION,
-        "The number of environment processes, by default one for each processor; 0 runs all "
-        "episodes in this process.",
+        "Environment processes; by default one for each processor.",
         min=0,
         max=MOST_WORKERS,
         metavar="N",
@@ -95,7 +95,7 @@ ConcurrencyOption = Annotated[
     int,
     option(
         EXECUTION,
-        "Run this many episodes at the same time, over all workers.",
+        "Episodes at the same time, over all workers.",
         min=1,
         max=MOST_IN_FLIGHT,
     ),
@@ -104,16 +104,23 @@ SpreadOption = Annotated[
     bool,
     option(
         RUN,
-        "With --limit, take a sample of the whole split, stratified over task types, instead of "
-        "its first tasks.",
+        "With --limit: sample the split, stratified over task types.",
         "--spread",
+    ),
+]
+CacheOption = Annotated[
+    str,
+    option(
+        EXECUTION,
+        "Keep greedy replies in this file, and answer from it.",
+        metavar="FILE",
     ),
 ]
 BudgetUsdOption = Annotated[
     float,
     option(
         EXECUTION,
-        "Stop when the folder of runs has cost this many dollars; 0 never stops.",
+        "Stop when the folder's runs have cost N dollars.",
         min=0,
     ),
 ]
@@ -121,16 +128,65 @@ BudgetTokensOption = Annotated[
     int,
     option(
         EXECUTION,
-        "Stop when the folder of runs has cost this many tokens; 0 never stops.",
+        "Stop when the folder's runs have cost N tokens.",
         min=0,
     ),
 ]
 
 
-def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for every setting, or for those of some groups.
+SET = "set_"
+"""The name of the parameter through which a command receives the values of ``--set``."""
 
-    They replace its parameter ``settings``, which receives them as a ``RunContext``.
+
+def completed_settings(incomplete: str) -> list[str]:
+    """The names of settings with ``=``, or the values of the one that is typed already."""
+    declared = declarations().get(incomplete.partition("=")[0])
+    if declared and "=" in incomplete:
+        return [f"{declared.name}={value}" for value in declared.choices]
+    return [f"{each.name}=" for each in declarations().values() if each.setting.option is not None]
+
+
+SetOption = Annotated[
+    list[str] | None,
+    option(
+        SETTINGS_PANEL,
+        f"Change a setting; 'rpms settings' lists them.{AGAIN}",
+        "--set",
+        metavar="NAME=VALUE",
+        autocompletion=completed_settings,
+    ),
+]
+
+
+def read_set(texts: Sequence[str], groups: Collection[Group] = ()) -> dict[str, Any]:
+    """The settings that ``--set`` names, with their types."""
+    from rpms.evals.running.arms import read_settings
+
+    changes: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        declared = declarations().get(name)
+        try:
+            if not equals:
+                raise RpmsError("write NAME=VALUE")
+            refuse_unknown([name])
+            if declared and declared.setting.option is None:
+                raise RpmsError(f"the condition decides '{name}'; name a condition instead")
+            if declared and groups and declared.setting.group not in groups:
+                raise RpmsError(f"'{name}' has no effect on this command")
+            if name in changes:
+                raise RpmsError(f"'{name}' is set twice")
+            changes |= read_settings({name: value})
+        except RpmsError as error:
+            raise RpmsError(f"--set {text}: {error}") from None
+    return changes
+
+
+def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command ``--set``, and the options of the settings that have their own.
+
+    They replace its parameter ``settings``, which receives them as a ``RunContext``. With
+    ``groups``, only settings of these groups can be changed.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -138,16 +194,18 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
         chosen = [
             declared
             for declared in declarations().values()
-            if declared.option and (not groups or declared.setting.group in groups)
+            if declared.setting.option and (not groups or declared.setting.group in groups)
         ]
 
         @wraps(command)
-        def run(*, command_line: typer.Context, **values: Any) -> None:
+        def run(*, command_line: typer.Context, set_: list[str] | None, **values: Any) -> None:
             typed = {declared.name: values.pop(declared.name) for declared in chosen}
-            for declared in chosen:
-                if declared.setting.many:
-                    typed[declared.name] = ",".join(typed[declared.name] or ())
-            explicit = {name: typed[name] for name in typed_names(command_line) if name in typed}
+            changes = read_set(set_ or (), groups)
+            options = own_names(command_line)
+            if twice := [name for name in changes if name in options]:
+                option = declarations()[twice[0]].setting.option
+                raise RpmsError(f"{option} and --set {twice[0]} set the same; leave out one")
+            explicit = changes | {name: typed[name] for name in options if name in typed}
             if LINE in declared_signature.parameters:
                 values[LINE] = command_line
             command(**values, **{SETTINGS: RunContext(**explicit)})
@@ -155,8 +213,12 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
         parameters: list[Parameter] = []
         if LINE not in declared_signature.parameters:  # Typer fills in one parameter of this kind
             parameters = [Parameter(LINE, Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+        setting_parameters = [
+            *map(_parameter, chosen),
+            Parameter(SET, Parameter.KEYWORD_ONLY, default=None, annotation=SetOption),
+        ]
         for parameter in declared_signature.parameters.values():
-            parameters += map(_parameter, chosen) if parameter.name == SETTINGS else [parameter]
+            parameters += setting_parameters if parameter.name == SETTINGS else [parameter]
         parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
         new_signature = declared_signature.replace(parameters=parameters)
         run.__signature__ = new_signature  # type: ignore[attr-defined]
@@ -166,30 +228,34 @@ def with_settings(*groups: Group) -> Callable[[Callable[..., None]], Callable[..
     return decorate
 
 
-def typed_names(command_line: typer.Context) -> list[str]:
+def own_names(command_line: typer.Context) -> list[str]:
     """The parameters that the user typed, even with their default values."""
     sources = {name: command_line.get_parameter_source(name) for name in command_line.params}
     return [name for name, source in sources.items() if source and "DEFAULT" not in source.name]
 
 
+def typed_names(command_line: typer.Context) -> list[str]:
+    """The parameters that the user typed, with the settings that ``--set`` names."""
+    changes = command_line.params.get(SET) or ()
+    return [*own_names(command_line), *(text.partition("=")[0].strip() for text in changes)]
+
+
 def _parameter(declared: Declaration) -> Parameter:
     kind = str if declared.choices else declared.kind
-    default = declared.default
-    if declared.setting.many:
-        kind, default = list[str] | None, None
     annotation = Annotated[kind, setting_option(declared.name)]  # type: ignore[valid-type]
-    return Parameter(declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return Parameter(
+        declared.name, Parameter.KEYWORD_ONLY, default=declared.default, annotation=annotation
+    )
 
 
 def setting_option(name: str) -> Any:
+    """The option of a setting, with the first part of its description."""
     declared = declarations()[name]
-    setting, choices, typed = declared.setting, declared.choices, declared.option
-    if declared.default is True:
-        typed += f"/--no-{typed.removeprefix('--')}"
+    setting, choices = declared.setting, declared.choices
     return option(
-        SETTING_PANELS[setting.group],
-        f"{setting.description}{AGAIN if setting.many else ''}",
-        typed,
+        SETTINGS_PANEL,
+        f"{re.split('[;:]', setting.description)[0].rstrip('.')}.",
+        setting.option or "",
         metavar="|".join(choices) or None,
         autocompletion=(lambda: list(choices)) if choices else None,
         min=setting.ge,
@@ -198,7 +264,6 @@ def setting_option(name: str) -> Any:
 
 
 RulesOption = Annotated[str, setting_option("rules_dir")]
-WithoutOption = Annotated[list[str] | None, setting_option("without_rules")]
 
 
 def refuse_empty(text: str) -> str:

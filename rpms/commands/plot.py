@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +33,7 @@ def plot(
         list[Path],
         typer.Argument(
             metavar="DIR",
-            help="One run folder, or several of the same tasks, as 'rpms report' takes them.",
+            help="One run folder, or several, as 'rpms report' takes them.",
         ),
     ],
     out: Annotated[
@@ -67,6 +66,6 @@ def plot(
     """Draw one figure of a run, or of several together, one column of a paper wide."""
     from rpms.evals.analysis.report import read_report
 
-    report = read_report(folders, separate, against=against or (), processes=os.cpu_count() or 1)
+    report = read_report(folders, separate, against=against or ())
     drawn = report.plot(kind, out)
     print_safe(f"{drawn.caption}\nwritten: {out}")

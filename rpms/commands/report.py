@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -23,15 +22,16 @@ def report(
         list[Path],
         typer.Argument(
             metavar="DIR",
-            help="One run folder, or several of the same tasks. Runs of the same arms by other "
-            "models or seeds are one experiment with means over the runs.",
+            help="One run folder, or several. Runs of the same arms by other models, with other "
+            "seeds or over other tasks are one experiment.",
         ),
     ],
     html: Annotated[
         Path | None,
         option(
             OUTPUT,
-            "Write the page here; by default DIR/report.html for a single run.",
+            "Write the page here; by default DIR/report.html for a single run, if it is printed as "
+            "text and whole.",
             metavar="FILE.html",
         ),
     ] = None,
@@ -73,9 +73,11 @@ def report(
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
 
-    whole = read_report(folders, separate, against=against or (), processes=os.cpu_count() or 1)
+    whole = read_report(folders, separate, against=against or ())
     chosen = whole.only(tables) if tables else whole
-    files = write_report(whole, html)
+    files: list[Path] = []
+    if html or show or not (tables or as_json or form != "text"):
+        files = write_report(whole, html)
     if as_json or form == "json":
         print_json(chosen.as_json())
     elif form == "text":
@@ -86,8 +88,7 @@ def report(
     if show:
         import webbrowser
 
-        page = files[-1]
-        webbrowser.open(page.resolve().as_uri())
+        webbrowser.open(files[-1].resolve().as_uri())
 
 
 def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
@@ -100,9 +101,9 @@ def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
     print_source(console, *whole.origin)
     console.print("\n".join(["[bold]Verdict[/]", *(f"- {escape(v)}" for v in whole.verdict), ""]))
     print_tables(console, chosen.tables)
-    if hidden := [table.id for table in whole.tables if table not in chosen.tables]:
+    if hidden := [name for name in whole.names if name not in chosen.names]:
         console.print(f"Other tables, by --table NAME or --all: {', '.join(hidden)}\n")
     for file in files:
         console.print(f"written: {escape(str(file))}", soft_wrap=True)
-    if not files:
+    if whole.run.parts and not files:
         console.print("no page was written for several runs; --html FILE writes one")

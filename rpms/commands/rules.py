@@ -10,11 +10,11 @@ import typer
 from rpms.commands.generation import YesOption
 from rpms.commands.help_text import App
 from rpms.commands.options import (
+    AGAIN,
     EnvOption,
     JsonOption,
     OnlyEnvOption,
     RulesOption,
-    WithoutOption,
     first_world,
     limit_option,
     print_json,
@@ -49,7 +49,7 @@ def check(
         typer.Option(
             "--strict",
             help="Every rule needs an allowed and a refused example, and every condition one that "
-            "makes it true and one that makes it false.",
+            "makes it true and one that makes it false; every tool says what its answers show.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -66,68 +66,25 @@ def check(
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.commands.world_check import check_world
-    from rpms.envs import ToolWorld, environment_names, get_environment
-    from rpms.envs.manuals import load_manual
-    from rpms.envs.registry import BUILT_IN, desk_names, missing_worlds
+    from rpms.envs import environment_names, get_environment
+    from rpms.envs.registry import desk_names, missing_worlds
     from rpms.evals.analysis.tables import Table, count, label
-    from rpms.guard.conversation import ConversationTracker
-    from rpms.guard.examples import example_problems, field_problems, unexercised
-    from rpms.guard.sources import compare_policy
-    from rpms.guard.tools import tool_problems
-    from rpms.prompts.examples import missing_prompts
-    from rpms.rules.check import Finding, check_manual, find_places
     from rpms.vocabulary.files import read_text
     from rpms.vocabulary.output import open_console
 
-    findings: list[Finding] = []
-    counts: dict[str, dict[str, int]] = {}
-    cited: Citations | None = None
     if policy and not env:
         raise RpmsError("--policy applies to one environment; name it with --env")
     if policy == OWN:
         policy = str(get_environment(env).policy or "")
         if not policy:
-            raise RpmsError(f"{env} comes without a policy; name a file: --policy policy.md")
+            raise RpmsError(f"{env} comes without a policy; name a file: --policy DESK/policy.md")
     text = read_text(Path(policy), "the policy") if policy else ""
-    env = env or (first_world() if rules else "")
-    for world in map(get_environment, [env] if env else [*environment_names(), *desk_names()]):
-        over = Path(rules) if rules else None
-        prompted = not isinstance(world, ToolWorld)  # else another agent acts and prompts
-        problems = check_manual(
-            world.rules, world.goal_types(), world.command_verbs(), over=over, played=prompted
-        )
-        problems += [
-            Finding(file, 1, "prompts", f"missing; {advice}")
-            for file, advice in (missing_prompts(world) if prompted else ())
-        ]
-        if not problems:  # a manual with unknown words cannot judge anything
-            tracker = ConversationTracker.open(world, rules)
-            tools = [*world.tools()]
-            differences = tool_problems(tracker.manual, tools) if tools else ()
-            mismatches = [("environment", rule, words) for rule, words in differences]
-            # The examples would only repeat a misspelt tool or argument.
-            found = mismatches or [*field_problems(tracker.manual), *example_problems(tracker)]
-            found += unexercised(tracker) if strict and not found else ()
-            problems += find_places(found, world.rules, over=over)
-            cited = compare_policy(tracker.manual, text) if policy else None
-        custom = prompted and world.name not in BUILT_IN  # tests cover the built-in ones
-        if custom and not problems:  # no episode runs with unknown words in the rules
-            problems += check_world(world, load_manual(world.name, rules), over)
-        findings += problems
-        if rules and problems:  # a manual with such mistakes may not load
-            continue
-        manual = load_manual(world.name, rules)
-        demands = len(manual.environment.policy)
-        counts[world.name] = {
-            "universal": len(manual.universal.rules),
-            "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
-            **{name: len(tier) for name, tier in manual.extra.items()},
-            "action rules": len(manual.actions),
-            **({"policy rules": demands} if demands else {}),
-            "forbidden patterns": len(manual.forbidden),
-            "situations": len(manual.environment.situations),
-            "problems": len(problems),
-        }
+    only = env or (first_world() if rules else "")
+    worlds = map(get_environment, [only] if only else [*environment_names(), *desk_names()])
+    checked = {world.name: check_world(world, rules, text, strict) for world in worlds}
+    findings = [finding for each in checked.values() for finding in each.problems]
+    counts = {name: each.counts for name, each in checked.items() if each.counts}
+    cited = next((each.citations for each in checked.values() if each.citations), None)
     if as_json:
         listed = [{**finding._asdict(), "file": str(finding.file)} for finding in findings]
         citations = {"policy": _as_data(policy, cited)} if cited else {}
@@ -143,7 +100,7 @@ def check(
             print_wrapped(finding)
         if cited:
             _print_citations(policy, cited)
-        for advice in () if env else dict.fromkeys(missing_worlds().values()):
+        for advice in () if only else dict.fromkeys(missing_worlds().values()):
             print_wrapped(f"not checked: {advice}")
     if findings:
         raise RpmsError(f"{quantity(len(findings), 'problem')} in the rule manual, listed above")
@@ -180,17 +137,22 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
 
 
 def _print_citations(file: str, cited: Citations) -> None:
+    from rpms.guard.sources import UNDECIDED
+
     for sentence, rules in cited.cited:
         print_wrapped(f"{file}:{sentence.line}: {', '.join(rules)}: {sentence.text}")
     for sentence in cited.uncited:
         print_wrapped(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
     for sentence, reason in cited.excused:
-        print_wrapped(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
+        state = reason if reason == UNDECIDED else f"not checkable ({reason})"
+        print_wrapped(f"{file}:{sentence.line}: {state}: {sentence.text}")
+    undecided = sum(reason == UNDECIDED for _, reason in cited.excused)
     for rule, source in cited.strange:
         print_wrapped(f"{rule}: not in {file}: {source}")
     print_wrapped(
         f"{file}: {quantity(len(cited.sentences), 'sentence')}, {len(cited.cited):,} cited by a "
-        f"rule, {len(cited.excused):,} not checkable, {len(cited.uncited):,} not cited"
+        f"rule, {len(cited.excused) - undecided:,} not checkable, {len(cited.uncited):,} not cited"
+        + (f", {undecided:,} {UNDECIDED}" if undecided else "")
     )
 
 
@@ -203,7 +165,10 @@ def show(
         typer.Option("--about", help="The kind of object whose locality rule is shown."),
     ] = "",
     rules: RulesOption = "",
-    without_rule: WithoutOption = None,
+    without_rule: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Leave out this rule or tier, by id or name.{AGAIN}"),
+    ] = None,
 ) -> None:
     """Print a goal type: its steps, the applicable actions of each, and the rules in the prompt."""
     from rpms.commands.type_page import type_page
@@ -234,10 +199,7 @@ def learn(
         str, typer.Option(callback=refuse_empty, help="The folder for the learned manual.")
     ],
     env: EnvOption,
-    explore: Annotated[int, limit_option("Explore this many tasks of the learning split.")] = 0,
-    from_runs: Annotated[
-        str, typer.Option(help="Learn from the recorded runs in this folder instead.")
-    ] = "",
+    explore: Annotated[int, limit_option("Explore this many tasks of the learning split.")],
     seed: Annotated[int, typer.Option(help="The seed of the exploration.")] = 0,
     steps: Annotated[
         int,
@@ -251,15 +213,9 @@ def learn(
 ) -> None:
     """Learn the rules of Tier 3 from the environment's answers, without a language model."""
     from rpms.envs import get_environment
-    from rpms.rule_learning.learn import learn_by_exploring, learn_from_runs
+    from rpms.rule_learning.learn import learn_by_exploring
 
-    if bool(explore) == bool(from_runs):
-        raise RpmsError("give exactly one of --explore N and --from-runs DIR")
-    world = get_environment(env)
-    if explore:
-        learn_by_exploring(world, Path(out), explore, seed, steps, print_wrapped)
-    else:
-        learn_from_runs(world, Path(out), Path(from_runs), print_wrapped)
+    learn_by_exploring(get_environment(env), Path(out), explore, seed, steps, print_wrapped)
 
 
 @rules_app.command()

@@ -1,4 +1,4 @@
-"""Checks a custom environment by running it: class, belief and procedure must fit together."""
+"""Checks the rules of an environment: words, examples, tools, and the procedure in play."""
 
 from __future__ import annotations
 
@@ -6,19 +6,90 @@ import inspect
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
-from rpms.envs import Environment
+from rpms.envs import Environment, ToolWorld
 from rpms.envs.base import LiveGame, Task
-from rpms.guard.policy import applicable_actions, why_nothing
-from rpms.prompts.examples import load_example
+from rpms.envs.manuals import load_manual
+from rpms.envs.registry import BUILT_IN
+from rpms.guard.conversation import ConversationTracker
+from rpms.guard.examples import example_problems, field_problems, unexercised, unsourced
+from rpms.guard.procedure import applicable_actions, why_nothing
+from rpms.guard.sources import Citations, compare_policy
+from rpms.guard.tools import tool_problems
+from rpms.prompts.examples import load_example, missing_prompts
 from rpms.rules import Manual, check_action
-from rpms.rules.check import Finding, locate
+from rpms.rules.check import Finding, check_manual, find_places, locate
 from rpms.rules.conditions import DecisionPoint
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.turn import Turn
 
 
-def check_world(world: Environment, manual: Manual, over: Path | None) -> Iterator[Finding]:
+class Checked(NamedTuple):
+    """The problems of an environment's rules, the number of its rules, and a policy's citations.
+
+    ``counts`` is empty if ``rules`` has problems: such a manual may not load. ``citations`` needs a
+    policy and a manual without unknown words.
+    """
+
+    problems: list[Finding]
+    counts: dict[str, int]
+    citations: Citations | None
+
+
+def check_world(
+    world: Environment, rules: str = "", policy: str = "", strict: bool = False
+) -> Checked:
+    """Check the rules of an environment.
+
+    Args:
+        world: the environment; one of your own is also run on its first tasks.
+        rules: a folder that overlays its manual.
+        policy: the text of a policy, which is compared with the sources of rules.
+        strict: every rule needs an allowed and a refused example, and every condition one that
+            makes it true and one that makes it false.
+    """
+    over = Path(rules) if rules else None
+    prompted = not isinstance(world, ToolWorld)  # else another agent acts and prompts
+    problems = check_manual(
+        world.rules, world.goal_types(), world.command_verbs(), over=over, played=prompted
+    )
+    if prompted:
+        missing = missing_prompts(world)
+        problems += [Finding(file, 1, "prompts", f"missing; {advice}") for file, advice in missing]
+    citations = None
+    if not problems:  # a manual with unknown words cannot judge anything
+        tracker = ConversationTracker.open(world, rules)
+        tools = [*world.tools()]
+        differences = tool_problems(tracker.manual, tools) if tools else ()
+        mismatches = [("environment", rule, words) for rule, words in differences]
+        # The examples would only repeat a misspelt tool or argument.
+        found = mismatches or [*field_problems(tracker.manual), *example_problems(tracker)]
+        if strict and not found:
+            found += [*unexercised(tracker), *unsourced(tracker.manual)]
+        problems += find_places(found, world.rules, over=over)
+        citations = compare_policy(tracker.manual, policy) if policy else None
+    # Tests cover the built-in environments; with problems in the rules no episode runs.
+    if prompted and world.name not in BUILT_IN and not problems:
+        problems += _procedure_problems(world, load_manual(world.name, rules), over)
+    if rules and problems:
+        return Checked(problems, {}, citations)
+    manual = load_manual(world.name, rules)
+    demands = len(manual.environment.policy)
+    counts = {
+        "universal": len(manual.universal.rules),
+        "domain": len(manual.domain.rules) + len(manual.domain.likely_places),
+        **{name: len(tier) for name, tier in manual.extra.items()},
+        "action rules": len(manual.actions),
+        **({"policy rules": demands} if demands else {}),
+        "forbidden patterns": len(manual.forbidden),
+        "situations": len(manual.environment.situations),
+        "problems": len(problems),
+    }
+    return Checked(problems, counts, citations)
+
+
+def _procedure_problems(world: Environment, manual: Manual, over: Path | None) -> Iterator[Finding]:
     """Run the procedure on the first learning task of each goal type and report where it stops."""
     types: set[str] = set()
     for task in world.tasks(world.learning_split):

@@ -26,7 +26,6 @@ from rpms.memory_store.roles import (
     NO_NAME,
     OBJECT,
     fill,
-    is_place,
     parameter_roles,
     roles_in,
     to_roles,
@@ -55,7 +54,7 @@ class GroundingContext:
     ``commands`` holds the syntax of the environment's commands and their results.
     ``role_names`` caches the name of each role, because the memories of one step share a few roles.
     ``played`` lists the executed actions of this episode that changed the belief, in order.
-    ``steps_done``, ``solved`` and ``is_known`` are the environment's methods of these names.
+    ``steps_done``, ``solved``, ``is_known`` and ``embodied`` are those of the environment.
     """
 
     commands: Manual
@@ -75,6 +74,7 @@ class GroundingContext:
     is_known: Callable[[str, GoalSpec, Belief], bool] = field(
         default=lambda name, goal, belief: True, compare=False
     )
+    embodied: bool = True
 
     @cached_property
     def gamma(self) -> GoalSignature:
@@ -94,16 +94,29 @@ class GroundedEntry(NamedTuple):
 
 
 def ground(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
-    """Ground an entry in the current scene; one that names what is not known here cannot be."""
+    """Ground an entry in the current scene.
+
+    One that names what is not known here cannot be grounded. Neither can a snippet for another
+    sub-goal in an environment without a body; in the others, place and hand show which steps of a
+    snippet remain.
+    """
     grounded = _ground(entry, moment)
-    if moment.form != "grounded" or grounded.not_groundable:
+    if grounded.not_groundable:
         return grounded
-    for action in grounded.advice["printed"]:
+    for action in grounded.advice["printed"] if moment.form == "grounded" else ():
         _, names = match_action(moment.commands, action) or (None, {})
         for name in names.values():
             blank = name.startswith("<")  # a schema's parameter that may be anything
             if not blank and not moment.is_known(name, moment.goal, moment.belief):
                 return grounded._replace(not_groundable=f"nothing here is known as {name}")
+    step = moment.sub_goal["name"]
+    if (
+        not moment.embodied
+        and entry["type"] == "success"
+        and step not in ("", entry["sub_goal_type"])
+    ):
+        reason = f"it is about {entry['sub_goal_type']}, not {step}"
+        return grounded._replace(not_groundable=reason)
     return grounded
 
 
@@ -282,58 +295,65 @@ def _schema(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry
     Conditions that held before every successful use also tell which parameter is a place. This is
     the memory's own knowledge and needs no rules.
     """
-    uses = entry.get("uses", [])
-    if not uses:  # written by hand, in words
+    if not entry.get("uses"):  # written by hand, in words
         general = blank_syntax(_rule(entry["action_template"], (), ()))
         return GroundedEntry(
             new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
         )
-    held = [use["before"] for use in uses if use["worked"]]
+    held = [use["before"] for use in entry["uses"] if use["worked"]]
     always = {text for text in (held[0] if held else ()) if all(b.get(text) for b in held)}
     needs = sorted(always.union(entry["preconditions"]))
     rule = _rule(entry["action_template"], tuple(needs), tuple(entry["effects"]))
-    kinds = {name: _usual_kind(entry, rule, name, moment) for name in rule.parameters}
-    roles = {
-        n: role or f"a {kinds[n]}" for n, role in parameter_roles(rule, moment.gamma, kinds).items()
-    }
-    # A parameter without a kind, such as an id, is printed by its name, or by its value if all uses
-    # had the same.
-    blank = {name for name in roles if held and name not in entry.get("kinds", {})}
-    words = {name: list(entry.get("words", {}).get(name, ())) for name in blank}
-    plain = {name: words[name][0] if len(words[name]) == 1 else f"<{name}>" for name in blank}
-    slots = {n: plain[n] if n in blank else f"{{{role}}}" for n, role in roles.items()}
+    slots = _slots(entry, rule, moment)
     template = rule.syntax.format(**slots)
-    placeholders = {name: plain.get(name, f"<{name}>") for name in roles}
-    names: Mapping[str, str] = placeholders if moment.form == "recorded" else slots
     if moment.form == "grounded":
         grounded = _with_names([template], moment)
         names = {name: fill(slot, moment.role_names) for name, slot in slots.items()}
         if not grounded.not_groundable and len({*names.values()}) < len(names):
             grounded = grounded._replace(not_groundable="it would be about one thing twice")
     else:
+        names = slots
+        if moment.form == "recorded":
+            names = {n: f"<{n}>" if slot.startswith("{") else slot for n, slot in slots.items()}
         printed = [rule.syntax.format(**names)]
         grounded = GroundedEntry(_with_roles([template], moment, printed=printed))
     if grounded.not_groundable:
         return grounded
-    still = {text for text in entry["effects"] if all(before.get(text) for before in held)}
-    # An action that was only used in one state, such as a switch, has its effects in that state.
-    starts = [text for text in sorted(always) if parse_predicate(text).name == "state"]
-    starts = [text for text in starts if text not in {*entry["preconditions"], *entry["effects"]}]
-    facts = [statement(parse_predicate(text), names, moment.commands.facts) for text in starts]
+    facts = moment.commands.facts
+    conditions = [need(parse_predicate(text), names, facts) for text in entry["preconditions"]]
+    unchanged = {text for text in entry["effects"] if all(before.get(text) for before in held)}
     effects = [
-        statement(parse_predicate(text), names, moment.commands.facts) + " still" * (text in still)
+        statement(parse_predicate(text), names, facts) + " still" * (text in unchanged)
         for text in entry["effects"]
     ]
-    if effects and facts:
-        effects[0] = f"{effects[0]} (before: {' and '.join(facts)})"
-    conditions = [
-        need(parse_predicate(t), names, moment.commands.facts) for t in entry["preconditions"]
-    ]
+    # An action that was only used in one state, such as a switch, has its effects in that state.
+    starts = [parse_predicate(text) for text in sorted(always)
+              if text not in {*entry["preconditions"], *entry["effects"]}]  # fmt: skip
+    states = [statement(start, names, facts) for start in starts if start.name == "state"]
+    if effects and states:
+        effects[0] = f"{effects[0]} (before: {' and '.join(states)})"
     if not (effects or conditions):
         return grounded._replace(
             not_groundable="it says nothing: no need and no effect was noticed"
         )
     return GroundedEntry({**grounded.advice, "needs": conditions, "then": effects})
+
+
+def _slots(entry: Mapping[str, Any], rule: ActionRule, moment: GroundingContext) -> dict[str, str]:
+    """The role of each parameter of a schema, in braces.
+
+    A parameter without a kind, such as an id, is printed by its name, or by its value if all uses
+    had the same.
+    """
+    kinds = {name: _usual_kind(entry, rule, name, moment) for name in rule.parameters}
+    worked = any(use["worked"] for use in entry["uses"])
+    slots: dict[str, str] = {}
+    for name, role in parameter_roles(rule, moment.gamma, kinds).items():
+        slots[name] = f"{{{role or f'a {kinds[name]}'}}}"
+        if worked and name not in entry.get("kinds", {}):
+            values = list(entry.get("words", {}).get(name, ()))
+            slots[name] = values[0] if len(values) == 1 else f"<{name}>"
+    return slots
 
 
 @lru_cache(maxsize=256)
@@ -366,7 +386,7 @@ def _usual_kind(
     """Return the kind that a parameter has under this goal, judging by its earlier kinds."""
     seen: Counter[str] = Counter(entry.get("kinds", {}).get(parameter, {}))
     by_goal = [moment.goal["object"], moment.goal["destination"]]
-    if not is_place(rule, parameter):
+    if parameter not in rule.places:
         return next((kind for kind in by_goal if kind in seen), by_goal[0])
     if len(seen) == 1 and seen.total() >= USES_OF_ONE_KIND:
         return next(iter(seen))

@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.answers import belief_after
 from rpms.memory_store import Entry, merge_entries, parse_entry
 from rpms.memory_store.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
 from rpms.memory_store.roles import goes_nowhere, to_roles, useful_actions, without_repeats
 from rpms.rules import Manual, already_done, check_action, match_action, needed_actions
+from rpms.rules.answers import belief_after
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import need
 from rpms.vocabulary.belief import Belief, copy_belief, kind_of
-from rpms.vocabulary.goal import PAPER, SubGoal
-from rpms.vocabulary.turn import EpisodeRecord, Turn
+from rpms.vocabulary.goal import PAPER, GoalSpec, SubGoal
+from rpms.vocabulary.turn import EpisodeRecord, RecordedTurn, Turn
 
 # Predicates recorded before and after each use of an action, by their number of parameters.
 LITERALS: dict[int, tuple[str, ...]] = {
@@ -41,6 +41,42 @@ LITERALS: dict[int, tuple[str, ...]] = {
 }
 # A path with more actions than this is cut to those since the last sub-goal.
 LONGEST = 12
+
+
+class ReplayedEpisode(NamedTuple):
+    """A recorded episode, its environment and goal, and the manual that explains it."""
+
+    record: EpisodeRecord
+    env: Environment
+    manual: Manual
+    goal: GoalSpec
+
+    def roles_of(self, actions: list[str], role_of: Mapping[str, str]) -> list[str] | None:
+        """The actions as templates; None if one handles a thing without a role in the goal."""
+        signature = self.env.read_signature(self.goal["signature"])
+        return to_roles(self.manual, signature, actions, role_of, self.env.individual)
+
+
+class ReplayedAction(NamedTuple):
+    """One action of an episode.
+
+    ``before`` and ``after`` are the beliefs around it, ``step`` and ``next_step`` the sub-goals.
+    ``role_of`` has the environment's own roles of names until then. A ``fatal`` action was not
+    rejected: the environment executed it and ended the episode with a negative score.
+    """
+
+    turn: RecordedTurn
+    action: str
+    before: Belief
+    after: Belief
+    step: SubGoal
+    next_step: SubGoal
+    role_of: Mapping[str, str]
+    fatal: bool
+
+    @property
+    def executed(self) -> bool:
+        return not (self.turn["failed"] or self.fatal)
 
 
 class Start(NamedTuple):
@@ -66,84 +102,111 @@ def learn(records: Iterable[EpisodeRecord], manual: Manual | None = None) -> lis
 def lessons(record: EpisodeRecord, manual: Manual | None = None) -> Iterator[dict[str, Any]]:
     """Yield the entries of one episode, before merging."""
     env = get_environment(record["env"])
-    manual = manual or load_manual(record["env"])
     goal = env.parse_goal(record["goal"])
-    belief = env.first_belief(record["first_observation"])
+    episode = ReplayedEpisode(record, env, manual or load_manual(record["env"]), goal)
+    uses = replay(episode)
+    yield from _finds(env.first_belief(record["first_observation"]), uses)
+    for use in uses:
+        yield from _schema(episode, use)
+        yield from _failure(episode, use)
+    yield from _successes(episode, [use for use in uses if use.executed])
+
+
+def replay(episode: ReplayedEpisode) -> list[ReplayedAction]:
+    """Rebuild the belief and the sub-goal around each action of an episode."""
+    record, env, manual, goal = episode
     history: list[Turn] = []
-    step = env.sub_goal(goal, belief, history)
-    by_hand, by_sub_goal = [Start(belief, 0)], Start(belief, 0)
-    played, beliefs, role_of = list[str](), list[Belief](), dict[str, str]()
-    gamma = env.read_signature(goal["signature"])
-    yield from _finds(belief, set())
+    uses: list[ReplayedAction] = []
+    belief = env.first_belief(record["first_observation"])
+    step, role_of = env.sub_goal(goal, belief, history), dict[str, str]()
     for number, turn in enumerate(record["history"], start=1):
-        action = turn["action"]
-        if not action:
+        if not turn["action"]:
             continue
-        action = env.carried_out(action, belief, turn["observation"])
-        before, searched = belief, set(belief["searched"])
-        role_of |= {name: role for role, name in env.role_names(before).items()}
+        before, observation = belief, turn["observation"]
+        action = env.carried_out(turn["action"], before, observation)
+        role_of = role_of | {name: role for role, name in env.role_names(before).items()}
         belief = belief_after(env, manual, before, turn)
         if not action:
             continue
-        signed = {"goal_signature": goal["signature"], "state_signature": env.print_state(before)}
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
-        if not fatal:
-            yield from _used(manual, env, action, before, None if turn["failed"] else belief)
-        # No templates if the action handled a thing without a role in the goal, or at no place.
-        nowhere = goes_nowhere(manual, action, before)
-        templates = None if nowhere else to_roles(manual, gamma, [action], role_of, env.individual)
-        needless = turn["failed"] and _needless(manual, action, before)
-        if templates and not needless and (turn["failed"] or fatal):
-            if turn["failed"]:
-                reason = _lesson(manual, action, turn["observation"], before)
-            else:  # not rejected: the environment executed it and ended the episode
-                reason = {
-                    "type": "critical_failure",
-                    "failure_message": f"score = {record['score']:.0f}, terminated",
-                    "corrective_rule": FATAL.format(record["score"]),
-                }
-            helped = bool(reason.get("violated"))
-            lesson = {"failed_action": action, "lifted": templates[-1], "manual": helped, **reason}
-            yield {**signed, **lesson}
-        if turn["failed"] or fatal:
-            continue
-        yield from _finds(belief, searched)
-        history.append(
-            Turn(step=number, thought="", action=action, observation=turn["observation"],
-                 failed=False, reply="")
-        )  # fmt: skip
-        played.append(action)
-        beliefs.append(before)
-        after = env.sub_goal(goal, belief, history)
-        if _reached(manual, step, after, action, record, number=number):
+        use = ReplayedAction(turn, action, before, belief, step, step, role_of, fatal)
+        if use.executed:
+            history.append(
+                Turn(step=number, thought="", action=action, observation=observation,
+                     failed=False, reply="")
+            )  # fmt: skip
+            step = env.sub_goal(goal, belief, history)
+        uses.append(use._replace(next_step=step))
+    return uses
+
+
+def _finds(first: Belief, uses: list[ReplayedAction]) -> Iterator[dict[str, Any]]:
+    """Yield a find for each place that was searched for the first time."""
+    moments = [(first, set[str]())]
+    moments += [(use.after, set(use.before["searched"])) for use in uses if use.executed]
+    for belief, searched in moments:
+        for place in belief["searched"]:
+            if place in searched or place not in belief["places"]:
+                continue
+            things = {thing for thing, where in belief["last_seen"].items() if where == place}
+            things |= set(belief["spots"].get(place, [])) - set(belief["places"])
+            objects = dict.fromkeys(sorted({kind_of(thing) for thing in things}), 1)
+            yield {"type": "found", "place": kind_of(place), "looked": 1, "objects": objects}
+
+
+def _failure(episode: ReplayedEpisode, use: ReplayedAction) -> Iterator[dict[str, Any]]:
+    """Yield a failure lesson for a rejected action, a critical failure for a fatal one.
+
+    There is none if the action handled a thing without a role in the goal or took place at no
+    place, or if it was rejected because its effect held already.
+    """
+    record, env, manual, goal = episode
+    action, before = use.action, use.before
+    if use.executed or goes_nowhere(manual, action, before):
+        return
+    templates = episode.roles_of([action], use.role_of)
+    if not templates or (use.turn["failed"] and _needless(manual, action, before)):
+        return
+    if use.turn["failed"]:
+        reason = _lesson(manual, action, use.turn["observation"], before)
+    else:
+        reason = {
+            "type": "critical_failure",
+            "failure_message": f"score = {record['score']:.0f}, terminated",
+            "corrective_rule": FATAL.format(record["score"]),
+        }
+    yield {
+        "goal_signature": goal["signature"],
+        "state_signature": env.print_state(before),
+        "failed_action": action,
+        "lifted": templates[-1],
+        "manual": bool(reason.get("violated")),
+        **reason,
+    }
+
+
+def _successes(episode: ReplayedEpisode, uses: list[ReplayedAction]) -> Iterator[dict[str, Any]]:
+    """Yield the snippets that end at each sub-goal that the executed actions reached."""
+    record, env, manual, _ = episode
+    played, beliefs = [use.action for use in uses], [use.before for use in uses]
+    first = Start(env.first_belief(record["first_observation"]), 0)
+    by_hand, by_sub_goal = [first], first
+    for count, use in enumerate(uses, start=1):
+        won_by = record["success"] and use.turn is record["history"][-1]
+        if _reached(manual, use, won_by):
             if env.embodied:
-                paths = _paths(manual, useful_actions(manual, env), by_hand, by_sub_goal, played)
+                useful = useful_actions(manual, env)
+                paths = _paths(manual, useful, by_hand, by_sub_goal, played[:count])
             else:
-                paths = _calls(manual, step["name"], by_sub_goal, played, beliefs)
+                paths = _calls(manual, use.step["name"], by_sub_goal, played[:count], beliefs)
             for start, path in paths:
-                began = start.belief
-                signed["state_signature"] = env.print_state(began)
-                path = without_repeats(path)
-                if record["success"] or not any(gives_answer(manual, action) for action in path):
-                    result = {
-                        "won": record["success"],
-                        "solves": record["success"] and number == len(record["history"]),
-                    }
-                    yield from _snippet(
-                        manual,
-                        env,
-                        step,
-                        began,
-                        path,
-                        signed=signed,
-                        role_of=role_of,
-                        result=result,
-                    )
-            by_sub_goal = Start(belief, len(played))
-        if bool(before["holding"]) != bool(belief["holding"]):
-            start = Start(belief, len(played))
-            by_hand = [*by_hand, start] if belief["holding"] else [start]
-        step = after
+                actions = without_repeats(path)
+                if record["success"] or not any(gives_answer(manual, each) for each in actions):
+                    yield from _snippet(episode, use, start.belief, actions, won_by)
+            by_sub_goal = Start(use.after, count)
+        if bool(use.before["holding"]) != bool(use.after["holding"]):
+            start = Start(use.after, count)
+            by_hand = [*by_hand, start] if use.after["holding"] else [start]
 
 
 def _paths(
@@ -222,37 +285,28 @@ def _found_out(manual: Manual, beliefs: list[Belief]) -> Belief:
     return belief
 
 
-def _reached(
-    manual: Manual, before: SubGoal, after: SubGoal, action: str, record: EpisodeRecord, number: int
-) -> bool:
+def _reached(manual: Manual, use: ReplayedAction, won_by: bool) -> bool:
     """Return True if this action completed the current sub-goal.
 
     The last action of a won episode always did, even if the belief does not show it. If the manual
     does not list the action of a sub-goal, the action that increased the progress did.
     """
-    matched = match_action(manual, action)
+    matched, before, after = match_action(manual, use.action), use.step, use.next_step
     serving = manual.domain.advances
     served = matched is not None and (not serving or serving.get(before["name"]) == matched[0].name)
-    won = record["success"] and number == len(record["history"])
     further = after["progress"] > before["progress"]
     if not serving:  # it may have advanced a later sub-goal
         further = further and after["name"] != before["name"]
-    return served and (won or further)
+    return served and (won_by or further)
 
 
 def _snippet(
-    manual: Manual,
-    env: Environment,
-    step: SubGoal,
-    belief: Belief,
-    actions: list[str],
-    signed: Mapping[str, str],
-    role_of: Mapping[str, str],
-    result: Mapping[str, bool],
+    episode: ReplayedEpisode, use: ReplayedAction, belief: Belief, actions: list[str], won_by: bool
 ) -> Iterator[dict[str, Any]]:
-    gamma = env.read_signature(signed["goal_signature"])
-    templates = to_roles(manual, gamma, actions, role_of, env.individual)
-    if templates is None:  # it handles things without a role in the goal, or of that task alone
+    """Yield the snippet of a path; none if it handles things without a role in the goal."""
+    record, env, manual, goal = episode
+    templates = episode.roles_of(actions, use.role_of)
+    if templates is None:
         return
     matched = match_action(manual, actions[-1])
     name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
@@ -260,15 +314,17 @@ def _snippet(
     if "place" in bindings:
         precondition["tool_location"] = bindings["place"]
     yield {
-        **signed,
+        "goal_signature": goal["signature"],
+        "state_signature": env.print_state(belief),
         "type": "success",
         "manual": matched is not None and manual.knows(matched[0]),
-        "sub_goal_type": step["name"],
+        "sub_goal_type": use.step["name"],
         "precondition": precondition,
         "actions": actions,
         "lifted": templates,
         "outcome": {name: bindings.get("object", "")},
-        **result,
+        "won": record["success"],
+        "solves": won_by,
     }
 
 
@@ -321,25 +377,24 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
     }
 
 
-def _used(
-    manual: Manual, env: Environment, action: str, before: Belief, after: Belief | None
-) -> Iterator[dict[str, Any]]:
+def _schema(episode: ReplayedEpisode, use: ReplayedAction) -> Iterator[dict[str, Any]]:
     """Yield one use of an action: the literals over its parameters before it, and after success.
 
     In an environment without a body, the literals are the recorded facts about the named things and
     about things that any action may change.
     """
-    matched = match_action(manual, action)
-    if matched is None:
+    env, manual = episode.env, episode.manual
+    matched = match_action(manual, use.action)
+    if matched is None or use.fatal:
         return
     rule, names = matched
-    worked = after is not None
+    worked = use.executed
     shown = worked and env.embodied  # ids are of no kind
     kinds = {name: {kind_of(text): 1} for name, text in names.items()} if shown else {}
     plain = worked and not env.embodied
     words = {n: {text: 1} for n, text in names.items() if plain and not env.individual(text)}
 
-    prefixes = env.changed_by(action)
+    prefixes = env.changed_by(use.action)
 
     def truths(belief: Belief) -> dict[str, bool | None]:
         if not env.embodied:
@@ -347,7 +402,7 @@ def _used(
         literals = _literals(tuple(rule.parameters))
         return {t: evaluate(parse_predicate(t), belief, manual.facts, names) for t in literals}
 
-    earlier, later = truths(before), truths(after) if after else {}
+    earlier, later = truths(use.before), truths(use.after) if worked else {}
     if not env.embodied and worked:  # only facts that it changed, not those it merely revealed
         earlier, later = ({f: x[f] for f in x if y.get(f) is not None and x[f] != y[f]}
                     for x, y in ((earlier, later), (later, earlier)))  # fmt: skip
@@ -399,15 +454,3 @@ def _literals(parameters: tuple[str, ...]) -> tuple[str, ...]:
         for chosen in permutations(parameters, arity)
     ]
     return tuple(sorted(texts))
-
-
-def _finds(belief: Belief, searched: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield a find for each place that was searched for the first time."""
-    for place in belief["searched"]:
-        if place in searched or place not in belief["places"]:
-            continue
-        things = {thing for thing, where in belief["last_seen"].items() if where == place}
-        things |= set(belief["spots"].get(place, [])) - set(belief["places"])
-        kinds = sorted({kind_of(thing) for thing in things})
-        objects = dict.fromkeys(kinds, 1)
-        yield {"type": "found", "place": kind_of(place), "looked": 1, "objects": objects}

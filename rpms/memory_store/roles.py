@@ -68,7 +68,9 @@ def to_roles(
             if kinds[parameter] == text:
                 filled[parameter] = _with_object_role(text, goal)
                 continue
-            if _only_a_place(rule, parameter):
+            if (
+                rule.parameters == [parameter] and parameter in rule.places
+            ):  # it opens or goes there
                 role = _purpose(manual, goal, text, actions[number + 1 :]) or role
             if role is None and not manual.knows(rule):
                 role = f"a {kinds[parameter]}"
@@ -165,11 +167,11 @@ def parameter_roles(
     """Return the role of each parameter of an action, given the kinds of their values."""
     roles: dict[str, str | None] = {}
     for parameter, kind in kinds.items():
-        if not is_place(rule, parameter):
+        if parameter not in rule.places:
             matching = {goal.object: OBJECT, goal.destination: DESTINATION}
             roles[parameter] = matching.get(kind)
     for parameter, kind in kinds.items():
-        if is_place(rule, parameter):
+        if parameter in rule.places:
             thing = _holder_of(rule, parameter)
             if tool_kind(rule, parameter) == kind:
                 roles[parameter] = f"a {kind}"
@@ -186,15 +188,6 @@ def tool_kind(rule: ActionRule, parameter: str) -> str:
     """Return the kind of tool that the action requires, if the parameter is its tool."""
     kinds = (need.arguments for need in rule.needs if need.name == "kind")
     return next((kind for tool, kind in kinds if tool == parameter), "")
-
-
-def is_place(rule: ActionRule, parameter: str) -> bool:
-    return parameter in rule.places
-
-
-def _only_a_place(rule: ActionRule, parameter: str) -> bool:
-    """Return True if the action's only parameter is a place: it opens it, or goes there."""
-    return is_place(rule, parameter) and rule.parameters == [parameter]
 
 
 def _holder_of(rule: ActionRule, parameter: str) -> str:

@@ -1,8 +1,4 @@
-"""The worked examples of a prompt, and its list of actions.
-
-By default a prompt has one example and no list, as in the paper. Other published protocols show
-more.
-"""
+"""The worked examples of a prompt: by default one, as in the paper."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from rpms.envs import Environment, environment_names, get_environment
-from rpms.prompts.blocks import render
+from rpms.envs import Environment, get_environment
 from rpms.rules import Manual, match_action, read_manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -26,14 +21,8 @@ ANOTHER = "=== The example is complete. Another example begins. ==="
 
 
 def check_prompts(env: str, context: RunContext) -> None:
-    """Raise an error before the run if the environment lacks an example or the action list."""
+    """Raise an error before the run if the environment lacks an example."""
     world = get_environment(env)
-    if context.action_list and not world.lists_actions:
-        names = [name for name in environment_names() if get_environment(name).lists_actions]
-        raise RpmsError(
-            f"{env} has no list of actions to show; leave action_list off, or use one of: "
-            f"{', '.join(names)}"
-        )
     for file, advice in missing_prompts(world, context.examples):
         raise RpmsError(f"{env}: {file} is missing; {advice}")
 
@@ -144,8 +133,3 @@ def without_list(opening: str) -> str:
     """Return the first observation without its listings, which leaves the task."""
     parts = opening.split("\n\n")
     return "\n\n".join(part for part in parts if "\t" not in part) or opening
-
-
-def listed_actions(env: Environment, commands: Sequence[str]) -> str:
-    """Print the actions the environment would accept as a block before the newest observation."""
-    return render(env.prompts, "commands.j2", commands=commands) if commands else ""

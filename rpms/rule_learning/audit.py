@@ -9,8 +9,7 @@ predicts the outcome from the explorer's belief: its *predictions*.
 If the simulator's rules can be read, the manual is also compared with them, on commands about
 everything within reach. A precondition is *true* if it was never false for a command that the
 simulator allows. A demand of the simulator is *found* if it was never false for a command that the
-manual, evaluated on the true state, calls possible. An effect is *true* if it held after every use,
-and *found* if the manual contains a change that every use made.
+manual, evaluated on the true state, calls possible. An effect is *true* if it held after every use.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from rpms.envs.base import Environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.tables import NONE, Cell, Table, count
 from rpms.evals.running.plan import choose_tasks
-from rpms.guard.policy import applicable_actions
-from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses, Snapshot
+from rpms.guard.procedure import applicable_actions
+from rpms.rule_learning.evidence import CommandTemplate
 from rpms.rule_learning.explore import (
     SELDOM,
     Explorer,
@@ -37,7 +36,6 @@ from rpms.rule_learning.explore import (
     explore,
     names_at_hand,
 )
-from rpms.rule_learning.induction import changes, writable
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
@@ -82,7 +80,12 @@ def audit_manual(
 
 
 class GoalPursuit:
-    """Pursues the goal of a task, so that the audit also sees states that take many steps."""
+    """Pursues the goal of a task, so that the audit also sees states that take many steps.
+
+    Left to itself, the explorer hardly ever changes the state of a thing: in ALFWorld, the audit of
+    a manual learned from 12 homes would call all preconditions true and 89% of demands found, not
+    68%.
+    """
 
     def __init__(self, manual: Manual) -> None:
         # The shipped manual, whichever manual is audited.
@@ -173,7 +176,6 @@ class ActionAudit:
         demands: of the simulator, if they ever failed; counterexample: a command that the manual
             called possible without it.
         effects: of the manual; counterexample: a use after which it did not hold.
-        changes: common to all uses; counterexample: the syntax, if the manual lacks the change.
         allowed: the number of commands that the simulator allowed.
         granted: the number of commands that the manual called possible.
     """
@@ -181,7 +183,6 @@ class ActionAudit:
     preconditions: Statements = field(default_factory=dict)
     demands: Statements = field(default_factory=dict)
     effects: Statements = field(default_factory=dict)
-    changes: Statements = field(default_factory=dict)
     allowed: int = 0
     granted: int = 0
 
@@ -195,7 +196,6 @@ SHARES = {
     "preconditions true": ("preconditions", "false: {}: '{}' was possible without it"),
     "demands found": ("demands", "missed: {}: '{}'"),
     "effects true": ("effects", "not an effect: {}: '{}'"),
-    "effects found": ("changes", "missed effect: {}"),
 }
 
 
@@ -210,15 +210,13 @@ def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
     for name, audit in actions.items():
         against = [list(audit.statements(kind).values()) for kind in SHARES]
         rows.append([Cell(name), *(Cell(f"{a.count('')}/{len(a)}") for a in against)])
-    yield Table("", "", "", ["action", *SHARES], rows)
+    rows.append([Cell("all"), *(Cell(f"{share(actions, kind):.1%}") for kind in SHARES)])
+    yield Table("", "", "", ["action", *SHARES], rows, total=True)
     for name, audit in actions.items():
         for kind, (_, words) in SHARES.items():
             for text, example in audit.statements(kind).items():
                 if example:
                     yield f"{name}: {words.format(text, example)}"
-    shares = [share(actions, kind) for kind in SHARES]
-    yield "preconditions: precision {:.3f}, recall {:.3f}".format(*shares[:2])
-    yield "effects: precision {:.3f}, recall {:.3f}".format(*shares[2:])
 
 
 class RuleComparison(Watcher):
@@ -229,8 +227,7 @@ class RuleComparison(Watcher):
         self.env, self.manual = env, manual
         self.readable = True
         self._actions: dict[str, ActionAudit] = {}
-        self._seen = ObservedUses(env.command_templates())
-        self._seen.doubts = True
+        self._templates = [CommandTemplate(syntax) for syntax in env.command_templates()]
         self._rng = Random(f"{seed}/states")
         self._count = 0
         self._before: Belief | None = None
@@ -243,7 +240,7 @@ class RuleComparison(Watcher):
         if self._before is None or self._count % EVERY:
             return
         commands = self._commands(self._before)
-        demanded = self.env.demands(explorer.game, commands) or []
+        demanded = explorer.game.demands(commands) or []
         for command, parts in zip(commands, demanded, strict=False):
             if parts is not None:
                 self._judge(command, parts, self._before, explorer.game.facts())
@@ -259,23 +256,12 @@ class RuleComparison(Watcher):
             for effect in rule.outcomes:
                 wrong = self._holds(effect, after, names) is False
                 _note(audit.effects, str(effect), action if wrong else "")
-        # Things may be in several states at once, which atoms cannot express.
-        before = Belief(**{**self._before, "flags": {}})
-        self._seen.note(action, Snapshot(before, CERTAIN), Belief(**{**after, "flags": {}}), True)
 
     def result(self) -> dict[str, ActionAudit] | None:
         """The audit by action; None if the simulator's rules cannot be read."""
         if not self.readable:
             return None
-        for syntax, evidence in self._seen.evidence.items():
-            template = evidence.template
-            matched = match_action(self.manual, syntax)
-            audit = self._actions.setdefault(
-                matched[0].name if matched else template.name, ActionAudit()
-            )
-            for literal in writable(template, changes(evidence)):
-                text = str(template.predicate(literal))
-                audit.changes[text] = "" if text in audit.effects else syntax
+        for audit in self._actions.values():
             # A manual that calls no use possible implies no demand either.
             if audit.allowed and not audit.granted:
                 audit.demands = dict.fromkeys(audit.demands, "the manual never calls it possible")
@@ -285,7 +271,7 @@ class RuleComparison(Watcher):
         """Commands about things within reach, and some about any thing."""
         near, names, rng = names_at_hand(belief), all_names(belief), self._rng
         commands: list[str] = []
-        for template in self._seen.templates:
+        for template in self._templates:
             size = len(template.parameters)
             local = list(permutations(near, size))
             wide = [tuple(rng.sample(names, size)) for _ in range(SAMPLED // 3)] if size else []
@@ -384,10 +370,10 @@ class Predictions(Watcher):
                 Cell(name or "all"),
                 count(worked + failed), _rate(rates.possible, worked + failed),
                 count(mistaken + rejected), _rate(rates.impossible, mistaken + rejected),
-                Cell(f"{sum(undecided)}", f"({rates.open:.1%})"), count(undecided[0]),
+                Cell(f"{sum(undecided)}", f"({rates.open:.1%})"),
             ])  # fmt: skip
         heads = ["action", "called possible", "worked", "called impossible", "rejected",
-                 "left open", "of which worked"]  # fmt: skip
+                 "left open"]  # fmt: skip
         return Table("", "", "", heads, rows, total=True)
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
-from rpms.rule_learning.noise import Noise, is_outvoted
 from rpms.rules.predicates import Predicate, StaticFacts
 from rpms.rules.registry import CONDITIONS, reading
 from rpms.rules.schema import ActionRule
@@ -138,16 +137,11 @@ class Change(NamedTuple):
     false: int
     true_after: int
     false_after: int
-    kinds: tuple[str, ...] = ()
-
-    @property
-    def use(self) -> ObservedUse:
-        return ObservedUse(self.true, self.false, self.kinds, True)
 
     @property
     def negated(self) -> Change:
         """The same change from the view of the negated literals."""
-        return Change(self.false, self.true, self.false_after, self.true_after, self.kinds)
+        return Change(self.false, self.true, self.false_after, self.true_after)
 
 
 @dataclass
@@ -169,30 +163,6 @@ class Evidence:
     def total(self, uses: Iterable[ObservedUse]) -> int:
         """The number of times these uses were observed."""
         return sum(self.uses[use] for use in uses)
-
-    @property
-    def outvoted(self) -> set[ObservedUse]:
-        """The uses that mostly had the opposite outcome in the same situation."""
-        return {
-            use
-            for use, count in self.uses.items()
-            if is_outvoted(count, self.uses[use._replace(worked=not use.worked)])
-        }
-
-    def confirms(self, use: ObservedUse, noise: Noise) -> bool:
-        """True if a use had the same outcome again and again in the same situation."""
-        lead = self.uses[use] - self.uses[use._replace(worked=not use.worked)]
-        return noise.settles(lead, self.uses.total())
-
-    def without(self, false: set[ObservedUse]) -> Evidence:
-        """The evidence without these false answers and their apparent changes."""
-        if not false:
-            return self
-        return Evidence(
-            self.template,
-            Counter({use: count for use, count in self.uses.items() if use not in false}),
-            Counter({c: count for c, count in self.changes.items() if c.use not in false}),
-        )
 
 
 class Snapshot:
@@ -250,13 +220,6 @@ class ObservedUses:
     def templates(self) -> list[CommandTemplate]:
         return [evidence.template for evidence in self.evidence.values()]
 
-    @property
-    def noise(self) -> Noise:
-        """The share of all answers that was outvoted."""
-        false = sum(evidence.total(evidence.outvoted) for evidence in self.evidence.values())
-        total = sum(evidence.uses.total() for evidence in self.evidence.values())
-        return Noise(false / total if total else 0.0)
-
     def match(self, action: str) -> tuple[CommandTemplate, Mapping[str, str]] | None:
         """The template of a command, and the things that the command names."""
         for template in self.templates:
@@ -300,7 +263,7 @@ class ObservedUses:
             snapshot = self.look_at(after)
             template.add_states(snapshot.belief)
             masks = snapshot.masks(template, names)
-            evidence.changes[Change(true, false, *masks, kinds)] += 1
+            evidence.changes[Change(true, false, *masks)] += 1
 
     def note_spots(self, belief: Belief) -> None:
         """Count, at the end of a scene, the kinds that share a spot and those that do not."""

@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple
 
 from rpms.envs.base import Environment, LiveGame, Task
-from rpms.rule_learning.evidence import CommandTemplate, ObservedUse, ObservedUses, Snapshot
+from rpms.rule_learning.evidence import CommandTemplate, ObservedUse, ObservedUses
 from rpms.rule_learning.induction import Hypotheses, Hypothesis
 from rpms.rules.predicates import Predicate, evaluate, unify
 from rpms.vocabulary.belief import Belief, in_order, kind_of
@@ -37,8 +37,6 @@ ENOUGH = 3
 """Tests after which a literal needs no further experiment."""
 PURPOSEFUL = 0.1
 """The probability of handing control to the ``pursue`` callback for a while."""
-MAX_REPEATS = 6
-"""The most repetitions of one surprising command."""
 SELDOM = 20
 """An action with fewer accepted uses is tried again without a specific question."""
 
@@ -101,9 +99,6 @@ class Explorer:
     ) -> None:
         self.env, self.game, self.task, self.budget = env, game, task, steps
         self.experience, self.rng, self.watchers = experience, rng, watchers
-        # Curiosity replaces these empty rules as it learns.
-        self.rules = Hypotheses(ObservedUses(()))
-        self.surprises: list[Surprise] = []
         self._reset()
 
     def _reset(self) -> None:
@@ -111,13 +106,10 @@ class Explorer:
         self.history: list[Turn] = []
         self.snapshot = self.experience.look_at(self.belief)
 
-    def act(self, action: str, noted: bool = True) -> bool:
-        """Execute a command and note its outcome; return True if it was accepted.
-
-        A command that is not ``noted`` adds no evidence and uses no budget.
-        """
-        self.budget -= noted
-        for watcher in self.watchers if noted else ():
+    def act(self, action: str) -> bool:
+        """Execute a command and note its outcome; return True if it was accepted."""
+        self.budget -= 1
+        for watcher in self.watchers:
             watcher.before(self, action)
         outcome = self.game.step(action)
         answer = outcome.observation
@@ -128,8 +120,7 @@ class Explorer:
         )  # fmt: skip
         done = self.env.carried_out(action, self.belief, answer)
         after = self.env.update_belief(self.belief, action, answer)
-        if done and noted:
-            self._note_surprise(done, worked)
+        if done:
             self.experience.note(done, self.snapshot, after, worked)
             for watcher in self.watchers:
                 watcher.after(self, done, worked)
@@ -141,28 +132,6 @@ class Explorer:
             self._reset()
         return worked
 
-    def _note_surprise(self, action: str, worked: bool) -> None:
-        """Remember an unexpected answer, to repeat the command later.
-
-        Without noise, only answers that contradict a rule are worth repeating.
-        """
-        if matched := self.experience.match(action):
-            template, names = matched
-            rule = self.rules.rules.get(template.syntax)
-            expected = self.rules.judge(template, names, self.snapshot) if rule else False
-            contradicted = rule is not None and expected is (not worked)
-            if contradicted or (self.rules.noise.rate and expected is not worked):
-                self.surprises.append(Surprise(template, names, self.snapshot, worked))
-
-
-class Surprise(NamedTuple):
-    """An answer that the rules do not explain, and the belief before it."""
-
-    template: CommandTemplate
-    names: Mapping[str, str]
-    before: Snapshot
-    worked: bool
-
 
 def _explore_scene(
     explorer: Explorer, trials: Trials, pursue: Callable[[Explorer], None] | None
@@ -171,7 +140,6 @@ def _explore_scene(
     laboratory = Laboratory(curiosity, trials)
     due = explorer.budget - RELEARN
     while explorer.budget > 0:
-        laboratory.repeat_surprises()
         if explorer.budget <= due:
             curiosity.learn()
             due = explorer.budget - RELEARN
@@ -223,7 +191,7 @@ class Curiosity:
 
     def learn(self) -> None:
         """Induce the rules again from all evidence."""
-        self.rules = self.explorer.rules = Hypotheses(self.explorer.experience)
+        self.rules = Hypotheses(self.explorer.experience)
         relevant = {
             rule.template.atoms[literal.atom].name
             for rule in self.rules.rules.values()
@@ -371,52 +339,6 @@ class Laboratory:
                     self.trials[experiment.key] += ENOUGH
                     self.explorer.act(experiment.template.command(experiment.names))
                 return
-
-    def repeat_surprises(self) -> None:
-        """Repeat every surprising command until one answer leads.
-
-        Surprises during the repetitions are ignored.
-        """
-        explorer, noise = self.explorer, self.curiosity.rules.noise
-        surprises, explorer.surprises = explorer.surprises, []
-        for surprise in surprises:
-            command, lead = surprise.template.command(surprise.names), 1
-            if not noise.rate and self._is_confirmed(surprise, command):
-                continue
-            for _ in range(MAX_REPEATS):
-                settled = noise.settles(abs(lead), explorer.experience.commands)
-                if settled or explorer.budget <= 1 or not self._restore(surprise):
-                    break
-                lead += 1 if explorer.act(command) == surprise.worked else -1
-        explorer.surprises = []
-
-    def _is_confirmed(self, surprise: Surprise, command: str) -> bool:
-        """True if a repetition confirms an answer, in an environment without noise so far.
-
-        The repetition is not noted, so it does not change the exploration of such an environment.
-        """
-        if self.explorer.belief != surprise.before.belief:
-            return True
-        return self.explorer.act(command, noted=False) == surprise.worked
-
-    def _restore(self, surprise: Surprise) -> bool:
-        """Restore the truth values of an action's conditions, except the unknown ones.
-
-        Without a rule for the action, only the same situation will do.
-        """
-        template, names, before, _ = surprise
-        if self.explorer.belief == before.belief:
-            return True
-        rule = self.curiosity.rules.rules.get(template.syntax)
-        if rule is None:
-            return False
-        use = ObservedUse(*before.masks(template, names), template.kinds(names), False)
-        literals = [
-            literal._replace(positive=literal.positive == use.grants(literal))
-            for literal in rule.conditions
-            if use.grants(literal) or use.denies(literal)
-        ]
-        return self._set_up([template.predicate(literal).bind(names) for literal in literals])
 
     def _kinds(self, rule: Hypothesis) -> Iterator[Experiment]:
         """Try a kind of thing that was never tried while all conditions held."""

@@ -1,7 +1,5 @@
 """Induces a rule from uses: start with every literal, delete those that accepted uses contradict.
 
-If answers may be false, as many contradictions are tolerated as the noise explains.
-
 The remaining literals may be true. A *condition* must also be needed: it explains rejections that
 nothing else explains. The others stay doubtful until an experiment decides. Rejections that no
 literal explains are attributed to kinds of things: a kind is ruled out only if every literal held
@@ -11,7 +9,7 @@ and the other things were of kinds that work. A kind without such a test stays u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -23,7 +21,6 @@ from rpms.rule_learning.evidence import (
     SignedAtom,
     Snapshot,
 )
-from rpms.rule_learning.noise import NO_NOISE, Noise, is_outvoted
 from rpms.rules.predicates import StaticFacts
 
 # The least number of accepted uses that each alternative of a disjunction must explain.
@@ -159,77 +156,30 @@ class Hypothesis:
         return False if all(map(use.denies, self.alternatives)) else None
 
 
-def induce(evidence: Evidence, noise: Noise = NO_NOISE) -> Hypothesis | None:
-    """The rule that the uses of an action support; None if it was never accepted.
-
-    If answers may be false, a first rule that tolerates them decides which uses to leave out, and
-    all accepted uses may turn out to be noise.
-    """
-    evidence = evidence.without(evidence.outvoted)
-    if not noise.rate:
-        return _induce(evidence, noise)
-    if _is_chance(True, evidence.uses, evidence, noise):
-        return None
-    rule = _induce(evidence, noise)
-    return rule and _induce(evidence.without(_disbelieved(rule, evidence, noise)), noise)
-
-
-def _is_chance(worked: bool, uses: Iterable[ObservedUse], evidence: Evidence, noise: Noise) -> bool:
-    """True if noise explains all uses with this outcome: few, and none confirmed."""
-    uses = list(uses)
-    doubted = [use for use in uses if use.worked == worked]
-    if not doubted or not noise.rate:
-        return not doubted
-    if any(evidence.confirms(use, noise) for use in doubted):
-        return False
-    return noise.explains(evidence.total(doubted), evidence.total(uses))
-
-
-def _disbelieved(rule: Hypothesis, evidence: Evidence, noise: Noise) -> set[ObservedUse]:
-    """The uses that contradict the rule, if noise explains their number."""
-    judged = {use: rule.allows(use) for use in evidence.uses}
-    false = set[ObservedUse]()
-    for expected in (True, False):
-        uses = [use for use, allowed in judged.items() if allowed is expected]
-        if _is_chance(not expected, uses, evidence, noise):
-            false.update(use for use in uses if use.worked != expected)
-    return false
-
-
-def _induce(evidence: Evidence, noise: Noise) -> Hypothesis | None:
+def induce(evidence: Evidence) -> Hypothesis | None:
+    """The rule that the uses of an action support; None if it was never accepted."""
     accepted, template = evidence.accepted, evidence.template
     if not accepted:
         return None
-    alive = survivors(evidence, noise)
+    alive = survivors(evidence)
     general = [literal for literal in alive if template.is_general(literal)]
     totals = evidence.total(accepted), evidence.total(evidence.rejected)
-    rule = _fit(Hypothesis(template, *totals), evidence, general, noise)
-    if not _explained(rule, noise) or _decided(rule, evidence) < CLEAR:
-        rule = _split(rule, evidence, noise)
+    rule = _fit(Hypothesis(template, *totals), evidence, general)
+    if rule.unexplained or _decided(rule, evidence) < CLEAR:
+        rule = _split(rule, evidence)
     for literals in (general, alive):
         # A literal that held in every accepted use may explain a rejection in which it is unknown.
         # The second round adds literals with constants, the names that every scene has.
-        if not _explained(rule, noise) and not rule.alternatives:
-            sure = {literal for literal in literals if _is_sure(literal, evidence, noise)}
-            fitted = _fit(rule, evidence, literals, noise, sure)
+        if rule.unexplained and not rule.alternatives:
+            sure = {literal for literal in literals if all(use.grants(literal) for use in accepted)}
+            fitted = _fit(rule, evidence, literals, sure)
             if not sure or fitted.unexplained < rule.unexplained:
                 rule = fitted
     doubtful = [literal for literal in general if literal not in rule.conditions]
-    return replace(rule, doubtful=doubtful, effects=changes(evidence, noise))
+    return replace(rule, doubtful=doubtful, effects=changes(evidence))
 
 
-def _explained(rule: Hypothesis, noise: Noise) -> bool:
-    """True if noise can explain the unexplained rejections."""
-    return noise.explains(rule.unexplained, rule.accepted + rule.unexplained)
-
-
-def _is_sure(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
-    """True if the literal held in every accepted use."""
-    without = [use for use in evidence.uses if not use.grants(literal)]
-    return _is_chance(True, without, evidence, noise)
-
-
-def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
+def survivors(evidence: Evidence) -> list[SignedAtom]:
     """Every literal that no accepted use contradicts and enough of them support.
 
     Positive literals come before negated ones, parameters before constants.
@@ -242,11 +192,7 @@ def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
         contradiction = contradiction._replace(true=true, false=false)
     every = range(len(evidence.template.atoms))
     literals = [SignedAtom(number, positive) for positive in (True, False) for number in every]
-    alive = [
-        literal
-        for literal in literals
-        if not contradiction.denies(literal) or _is_tolerable(literal, evidence, noise)
-    ]
+    alive = [literal for literal in literals if not contradiction.denies(literal)]
     support = {
         literal: evidence.total(u for u in accepted if u.grants(literal)) for literal in alive
     }
@@ -259,27 +205,18 @@ def survivors(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
     ]
 
 
-def _is_tolerable(literal: SignedAtom, evidence: Evidence, noise: Noise) -> bool:
-    """True if noise explains the accepted uses that contradict a condition."""
-    if not noise.rate:
-        return False
-    without = [use for use in evidence.uses if use.denies(literal)]
-    return _is_chance(True, without, evidence, noise)
-
-
 def _fit(
     rule: Hypothesis,
     evidence: Evidence,
     alive: Sequence[SignedAtom],
-    noise: Noise,
     sure: Collection[SignedAtom] = (),
 ) -> Hypothesis:
     """Cover the rejections with literals, then remove the literals that are not needed."""
     conditions = cover(evidence, alive, sure)
     while True:
-        rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions, noise))
+        rule = replace(rule, conditions=conditions, tables=_tables(evidence, conditions))
         tested = {literal: _alone(rule, evidence, literal, sure) for literal in conditions}
-        idle = [literal for literal in conditions if not noise.proves(tested[literal], len(alive))]
+        idle = [literal for literal in conditions if not tested[literal]]
         if not idle:
             return replace(rule, tested=tested)
         # Remove the least preferred literal first; another may then be the only reason.
@@ -313,45 +250,39 @@ def cover(
         unexplained = Counter({r: n for r, n in unexplained.items() if best not in r})
 
 
-def _tables(evidence: Evidence, conditions: Sequence[SignedAtom], noise: Noise) -> Tables:
+def _tables(evidence: Evidence, conditions: Sequence[SignedAtom]) -> Tables:
     good: Counter[Kinds] = Counter()
     bad: Counter[Kinds] = Counter()
     for use, count in evidence.uses.items():
-        if use.worked and not any(map(use.denies, conditions)):
+        if use.worked:
             good[use.kinds] += count
-        elif not use.worked and all(map(use.grants, conditions)):
+        elif all(map(use.grants, conditions)):
             bad[use.kinds] += count
-    for kinds in good.keys() & bad.keys() if noise.rate else ():
-        if is_outvoted(good[kinds], bad[kinds]):
-            del good[kinds]
-        elif is_outvoted(bad[kinds], good[kinds]):
-            del bad[kinds]
     return make_tables(good, bad, len(evidence.template.parameters))
 
 
 def _alone(
     rule: Hypothesis, evidence: Evidence, literal: SignedAtom, sure: Collection[SignedAtom]
 ) -> int:
-    """Rejections for this literal alone, minus accepted uses without it (right kinds only)."""
+    """The number of rejections that only this literal explains, with kinds that work."""
     remaining = [condition for condition in rule.conditions if condition != literal]
-    tests = [
+    return evidence.total(
         use
-        for use in evidence.uses
-        if (use.denies(literal) if use.worked else _explains(use, literal, sure))
+        for use in evidence.rejected
+        if _explains(use, literal, sure)
         and all(map(use.grants, remaining))
         and rule.tables.works(use.kinds)
-    ]
-    return evidence.total(tests) - 2 * evidence.total(use for use in tests if use.worked)
+    )
 
 
-def _split(rule: Hypothesis, evidence: Evidence, noise: Noise) -> Hypothesis:
+def _split(rule: Hypothesis, evidence: Evidence) -> Hypothesis:
     """Try a disjunction over one parameter, when no conjunction fits (sequential covering).
 
     An alternative must never have held in a rejection, and together they must cover every accepted
     use.
     """
     for parameter in rule.template.parameters:
-        literals = _alternatives(evidence, parameter, noise)
+        literals = _alternatives(evidence, parameter)
         if not literals:
             continue
         split = Hypothesis(rule.template, rule.accepted, rule.rejected,
@@ -365,14 +296,14 @@ def _split(rule: Hypothesis, evidence: Evidence, noise: Noise) -> Hypothesis:
 
 def _decided(rule: Hypothesis, evidence: Evidence) -> float:
     """The share of accepted uses that the literals call possible instead of unknown."""
-    accepted = [use for use in evidence.accepted if not any(map(use.denies, rule.conditions))]
+    accepted = evidence.accepted
     sure = (
         use for use in accepted if all(map(use.grants, rule.conditions)) and rule.disjunction(use)
     )
     return evidence.total(sure) / max(evidence.total(accepted), 1)
 
 
-def _alternatives(evidence: Evidence, parameter: str, noise: Noise) -> list[SignedAtom]:
+def _alternatives(evidence: Evidence, parameter: str) -> list[SignedAtom]:
     atoms = evidence.template.atoms
     candidates = [
         SignedAtom(number, positive)
@@ -380,11 +311,11 @@ def _alternatives(evidence: Evidence, parameter: str, noise: Noise) -> list[Sign
         for number, atom in enumerate(atoms)
         if set(atom.arguments) == {parameter}
     ]
-    clean = []
-    for literal in candidates:
-        uses = [use for use in evidence.uses if use.grants(literal)]
-        if _is_chance(False, uses, evidence, noise):
-            clean.append(literal)
+    clean = [
+        literal
+        for literal in candidates
+        if not any(use.grants(literal) for use in evidence.rejected)
+    ]
     open_uses, chosen = evidence.accepted, list[SignedAtom]()
     while open_uses:
         gain = {
@@ -399,12 +330,11 @@ def _alternatives(evidence: Evidence, parameter: str, noise: Noise) -> list[Sign
         chosen.append(best)
         open_uses = [use for use in open_uses if not use.grants(best)]
     # A use in which one alternative is unknown contradicts none of them.
-    outside = [use for use in evidence.uses if all(map(use.denies, chosen))]
-    fit = _is_chance(True, outside, evidence, noise)
-    return chosen if fit and len(chosen) > 1 else []
+    outside = any(all(map(use.denies, chosen)) for use in evidence.accepted)
+    return chosen if len(chosen) > 1 and not outside else []
 
 
-def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
+def changes(evidence: Evidence) -> list[SignedAtom]:
     """The literals that every accepted use made true.
 
     The literal must have been definitely false before some use and true after each: from unknown to
@@ -425,7 +355,7 @@ def changes(evidence: Evidence, noise: Noise = NO_NOISE) -> list[SignedAtom]:
             if positive and atom.name == "state":
                 new = not any(use.true & bit for use in uses)
                 turned = turned or (new and true == total >= MIN_SUPPORT)
-            if turned and noise.explains(false, total) and true * 2 > total:
+            if turned and not false and true * 2 > total:
                 effects.append(SignedAtom(number, positive))
     return effects
 
@@ -445,10 +375,8 @@ class Hypotheses:
 
     def __init__(self, experience: ObservedUses) -> None:
         """Induce a rule for every template that ever worked."""
-        self.experience, self.noise = experience, experience.noise
-        induced = {
-            syntax: induce(evidence, self.noise) for syntax, evidence in experience.evidence.items()
-        }
+        self.experience = experience
+        induced = {syntax: induce(evidence) for syntax, evidence in experience.evidence.items()}
         self.rules: dict[str, Hypothesis] = {s: rule for s, rule in induced.items() if rule}
 
     @cached_property

@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from rpms.envs import Environment
 from rpms.envs.manuals import load_manual
-from rpms.evals.records.run_folder import read_records
-from rpms.evals.running.learn import find_runs
-from rpms.evals.running.learning_splits import is_learning_split, learning_splits
-from rpms.guard.answers import belief_after
 from rpms.rule_learning.evidence import CERTAIN, CommandTemplate, ObservedUses
 from rpms.rule_learning.explore import STEPS, explore
 from rpms.rule_learning.induction import Hypotheses, Hypothesis, writable
@@ -27,11 +23,9 @@ from rpms.rules.check import check_manual
 from rpms.rules.predicates import ARGUMENT
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
-from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import write_whole
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.turn import EpisodeRecord
 
 SOURCE = "learned"
 UNSEEN = "seen_to_work"
@@ -71,57 +65,6 @@ def learn_by_exploring(
     if latest:
         source = f"{quantity(len(tasks), 'scene')} of {env.learning_split}, seed {seed}"
         _write(env, out, latest, source, report)
-
-
-def learn_from_runs(env: Environment, out: Path, folder: Path, report: Report = print) -> None:
-    """Learn from the recorded episodes of a run, or of all runs below a folder."""
-    experience = ObservedUses(env.command_templates(), states=env.states_decide)
-    episodes = [list(_replay(env, record)) for record in _records(env, folder)]
-    # Set before the first use is noted: from then on, places may share a spot.
-    experience.doubts = any(use.after["reachable"] for episode in episodes for use in episode)
-    for episode in episodes:
-        for action, before, after, worked in episode:
-            experience.note(action, experience.look_at(before), after, worked)
-        if episode:
-            experience.note_spots(episode[-1].after)
-    rules, source = Hypotheses(experience), f"{len(episodes)} recorded episodes"
-    report(f"{source}: {_progress(rules)}")
-    _write(env, out, rules, source, report)
-
-
-def _records(env: Environment, folder: Path) -> Iterator[EpisodeRecord]:
-    for run in find_runs(folder, env.name):
-        split = run.manifest.split
-        if not is_learning_split(env.name, split):
-            raise RpmsError(
-                f"{run.folder}: split '{split}' is for evaluation, so no rule may be learned "
-                f"from it; use runs of {' or '.join(learning_splits(env.name))}"
-            )
-        yield from read_records(run, run.conditions)
-
-
-class RecordedUse(NamedTuple):
-    """An action that worked or was rejected, and the beliefs before and after it."""
-
-    action: str
-    before: Belief
-    after: Belief
-    worked: bool
-
-
-def _replay(env: Environment, record: EpisodeRecord) -> Iterator[RecordedUse]:
-    """Replay an episode from its recorded actions and answers."""
-    belief, manual = (
-        env.first_belief(record["first_observation"]),
-        load_manual(env.name, syntax_only=True),
-    )
-    for turn in record["history"]:
-        if not turn["action"]:
-            continue
-        done = env.carried_out(turn["action"], belief, turn["observation"])
-        before, belief = belief, belief_after(env, manual, belief, turn)
-        if done:
-            yield RecordedUse(done, before, belief, not turn["failed"])
 
 
 def _progress(rules: Hypotheses) -> str:

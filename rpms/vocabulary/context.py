@@ -29,11 +29,11 @@ from rpms.vocabulary.limits import MOST_SEED, MOST_STEPS, MOST_TASKS, MOST_TIMES
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-RulesScope = Literal["sub_goal", "goal", "all"]
+RulesScope = Literal["goal", "all"]
 Scf = Literal["off", "occupancy", "preconditions"]
 Arbitration = Literal["none", "soft", "hard", "hard+soft"]
 Layout = Literal["paper", "cache_friendly"]
-Guard = Literal["off", "verify", "offer", "policy"]
+Guard = Literal["off", "verify", "offer", "procedure"]
 Constrain = Literal["off", "grammar"]
 MemoryForm = Literal["recorded", "roles", "grounded"]
 PromptStyle = Literal["ours", "paper"]
@@ -53,7 +53,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "B": {"rules": True, "memory": False, "state_block": False, "guard": "off"},
     "C": {"rules": False, "memory": True, "state_block": False, "guard": "off"},
     "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
-    "E": {"rules": True, "memory": True, "state_block": False, "guard": "policy"},
+    "E": {"rules": True, "memory": True, "state_block": False, "guard": "procedure"},
 }
 TITLES = {
     "A": "baseline",
@@ -61,7 +61,7 @@ TITLES = {
     "B": "rules",
     "C": "memory",
     "D": "rules+memory",
-    "E": "policy",
+    "E": "procedure",
 }
 ABLATION = ("A", "S", "B", "C", "D")
 """The conditions of an evaluation by default: the paper's four, and the state of three of them."""
@@ -77,8 +77,8 @@ class Setting:
         description: one sentence for forms, help texts and docs.
         ge: the smallest value.
         le: the largest value.
-        option: its option, if that differs from its name; None if the condition decides it.
-        many: its option may be repeated, and takes values separated by commas.
+        option: its own option; the others are set by ``--set``, and those that are None by the
+            condition.
     """
 
     title: str
@@ -87,7 +87,6 @@ class Setting:
     ge: int | None = None
     le: int | None = None
     option: str | None = ""
-    many: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         limits = {"ge": self.ge, "le": self.le, "allow_inf_nan": False if source is float else None}
@@ -119,8 +118,8 @@ class RunContext:
     )] = False
     rules_scope: Annotated[RulesScope, Setting(
         "Printed rules", "knowledge",
-        "Print the rules and actions that matter for the current sub-goal (sub_goal), that this "
-        "type of goal needs (goal), or all of them (all, as the paper does).",
+        "Print the rules and actions that this type of goal needs (goal), or all of them (all, as "
+        "the paper does).",
     )] = "goal"
     scf: Annotated[Scf, Setting(
         "State-consistent filtering", "memory",
@@ -140,8 +139,9 @@ class RunContext:
     guard: Annotated[Guard, Setting(
         "Guard", "guard",
         "Check the agent's own actions against the rules: send a vetoed action back to the model "
-        "(verify), show it a short list of actions (offer), or act by that list (policy). The "
+        "(verify), show it a short list of actions (offer), or act by that list (procedure). The "
         "paper has no guard.",
+        option="--guard",
     )] = "off"
     max_retries: Annotated[int, Setting(
         "Retries", "guard",
@@ -183,15 +183,18 @@ class RunContext:
         "Step budget", "run",
         "End an episode after this many actions; 0 means the environment's own limit.",
         ge=0, le=MOST_STEPS,
+        option="--max-steps",
     )] = 0
     model: Annotated[str, Setting(
         "Model", "model",
         "The model that acts: sim, local:smollm2 or PROVIDER:NAME, as 'rpms models list' shows "
         "them.",
+        option="--model",
     )] = "sim"
     base_url: Annotated[str, Setting(
         "Server", "model",
         "The address of an OpenAI-compatible server; empty means the provider's own.",
+        option="--base-url",
     )] = ""
     temperature: Annotated[float, Setting(
         "Temperature", "model",
@@ -202,6 +205,7 @@ class RunContext:
         "Seed", "run",
         "The seed of sampling, and of the built-in planner's choices.",
         ge=-MOST_SEED, le=MOST_SEED,
+        option="--seed",
     )] = 0
     max_tokens: Annotated[int, Setting(
         "Reply tokens", "model",
@@ -218,7 +222,7 @@ class RunContext:
         "Model timeout (s)", "model",
         "Give up a model call after this many seconds; 0 means 60 for a server and 600 for a "
         "local model.",
-        ge=0, option="--timeout",
+        ge=0,
     )] = 0.0
     constrain: Annotated[Constrain, Setting(
         "Reply format", "model",
@@ -247,18 +251,12 @@ class RunContext:
     without_rules: Annotated[str, Setting(
         "Without rules", "knowledge",
         "Leave out these rules and tiers of the manual, by id and name, separated by commas.",
-        option="--without-rule", many=True,
     )] = ""
     examples: Annotated[int, Setting(
         "Examples", "prompt",
         "Show this many solved tasks of the same type, at most 2; the paper shows one.",
         ge=0, le=2,
     )] = 1
-    action_list: Annotated[bool, Setting(
-        "Action list", "prompt",
-        "List the actions that the environment would accept beside each observation, as some "
-        "published runs do; the paper does not.",
-    )] = False
     prompt_style: Annotated[PromptStyle, Setting(
         "Prompt style", "prompt",
         "Write the prompt our way, or the paper's: the actions of its system prompt where the "
@@ -318,7 +316,7 @@ class RunContext:
     def condition(self) -> str:
         """The letter of the condition."""
         if self.rules and self.memory:
-            return "E" if self.guard == "policy" else "D"
+            return "E" if self.guard == "procedure" else "D"
         if self.rules or self.memory:
             return "B" if self.rules else "C"
         return "S" if self.state_block else "A"
@@ -424,12 +422,6 @@ class Declaration(NamedTuple):
     def choices(self) -> tuple[str, ...]:
         """The possible values, if there is a list of them."""
         return get_args(self.kind)
-
-    @property
-    def option(self) -> str:
-        """Its option on the command line; empty if the condition decides it."""
-        option = self.setting.option
-        return f"--{self.name.replace('_', '-')}" if option == "" else option or ""
 
 
 @cache

@@ -46,14 +46,8 @@ def cache_dir() -> Path:
     return path_variable("XDG_CACHE_HOME", "~/.cache") / "rpms"
 
 
-def is_file(path: Path | str) -> bool:
-    """Return whether the file exists; False for an impossible name."""
-    return os.path.isfile(path)
-
-
-def is_folder(path: Path | str) -> bool:
-    """Return whether the folder exists; False for an impossible name."""
-    return os.path.isdir(path)
+# Those of ``Path`` raise an error for an impossible name.
+is_file, is_folder = os.path.isfile, os.path.isdir
 
 
 def stamp_of(file: Path) -> tuple[int, int]:
@@ -65,33 +59,34 @@ def stamp_of(file: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-def reason_of(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError | RecursionError) -> str:
     """Why a file could not be used, in a few words."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return "no file can have such a name"
 
 
+@contextmanager
+def _in_one_line(cannot: str) -> Iterator[None]:
+    """Report what the system or ``pathlib`` (an impossible name, a very long path) refuses."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        raise RpmsError(f"cannot {cannot}: {reason_of(error)}") from error
+
+
 def open_file(file: Path, what: str = "") -> BinaryIO:
     """A file to read from; ``what`` names its purpose in the error."""
-    try:
+    with _in_one_line(f"read {what} {file}" if what else f"read {file}"):
         return file.open("rb")
-    except (OSError, ValueError) as error:
-        name = f"{what} {file}" if what else file
-        raise RpmsError(f"cannot read {name}: {reason_of(error)}") from error
 
 
 def read_bytes(file: Path, what: str = "") -> bytes:
-    """The whole of a file."""
-    with open_file(file, what) as stream:
-        try:
-            return stream.read()
-        except OSError as error:
-            raise RpmsError(f"cannot read {file}: {reason_of(error)}") from error
+    with open_file(file, what) as stream, _in_one_line(f"read {file}"):
+        return stream.read()
 
 
 def read_text(file: Path, what: str = "") -> str:
-    """Read a UTF-8 text."""
     try:
         return read_bytes(file, what).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -139,36 +134,28 @@ def refuse_special(file: Path) -> Path:
 
     Call it before hours of work that end in one file.
     """
-    try:
+    with _in_one_line(f"write {file}"):
         target = Path(os.path.realpath(file))
-        plain = stat.S_ISREG(target.stat().st_mode)
-    except FileNotFoundError:
-        return target
-    except (OSError, ValueError) as error:
-        raise RpmsError(f"cannot write {file}: {reason_of(error)}") from error
+        try:
+            plain = stat.S_ISREG(target.stat().st_mode)
+        except FileNotFoundError:
+            return target
     if not plain:
         raise RpmsError(f"cannot write {file}: it is no plain file; give another name")
     return target
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents."""
-    try:
+    with _in_one_line(f"write to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise RpmsError(f"cannot write to {folder}: {reason_of(error)}") from error
-    except RecursionError as error:  # it goes up one folder at a time
-        raise RpmsError(f"cannot write to {folder}: too many folders in each other") from error
 
 
 @contextmanager
 def whole_file(file: Path, durable: bool = False) -> Iterator[BinaryIO]:
     """Open a file to write into; it gets its name when everything is written.
 
-    Written beside its target and put there in one step, so that a kill or a full disk leaves the
-    old one as it was. A link stays a link; what it points to is written. New files get the rights
-    that the umask leaves, others keep theirs. ``durable`` waits until the disk has it, so that a
-    power cut leaves the old file or the new one.
+    A kill or a full disk leaves the old file, as does a power cut with ``durable``. A link stays a
+    link; what it points to is written. New files get the rights of the umask, others keep theirs.
     """
     target = refuse_special(file)
     work = target.with_name(f".{target.name[:_NAME]}.{uuid4().hex[:12]}")

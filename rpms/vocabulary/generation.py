@@ -37,11 +37,7 @@ def watching(watch: Watch) -> Iterator[None]:
 
 def watched(items: Iterable[T], scenes: NewScenes) -> Iterator[T]:
     """Yield the items, one for each scene, under the eyes of the watch."""
-    with _watch(scenes) if _watch and scenes.number > 0 else nullcontext(_ignore) as count_one:
+    with _watch(scenes) if _watch and scenes.number > 0 else nullcontext(lambda: None) as count_one:
         for item in items:
             yield item
             count_one()
-
-
-def _ignore() -> None:
-    return None

@@ -82,16 +82,15 @@ def same_kind(name: str, other: str) -> bool:
     ``orange paint``. ``unknown substance b`` and ``unknown substance c`` are of one kind.
     """
     words, others = _kind_words(name), _kind_words(other)
-    return len(words) == len(others) and all(map(_same_word, words, others))
+    return len(words) == len(others) and all(
+        word == another or another in _plurals(word) or word in _plurals(another)
+        for word, another in zip(words, others, strict=True)
+    )
 
 
 def _kind_words(name: str) -> list[str]:
     words = name.lower().split()
     return [word for word in words if not _labels(word)] or words
-
-
-def _same_word(word: str, other: str) -> bool:
-    return word == other or other in _plurals(word) or word in _plurals(other)
 
 
 def _plurals(word: str) -> tuple[str, ...]:

@@ -1,4 +1,13 @@
-"""A recalled memory and its outcome on the path to the prompt."""
+"""A recalled memory and its outcome: may it be shown?
+
+Each stage decides about what the stages before it left, in this order:
+
+- *not groundable*: ``memory_store.grounding.ground`` finds no names for it in this scene;
+- *scf*: ``nodes.scf``, its recorded state does not match the belief;
+- *arbitration*: ``nodes.arbitration``, it conflicts with a rule;
+- *duplicate*, *over top-k*: the memory method's ``select``, called by ``nodes.memory_selection``;
+- *over token budget*: ``nodes.memory_selection``.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ before it reaches a state, a file or a terminal.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from functools import lru_cache
@@ -34,6 +35,13 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _of_addresses: set[str] = set()
+
+
+@lru_cache(maxsize=65_536)
+def slug(text: str) -> str:
+    """A file name for any label or task id; a checksum makes it unique."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80]
+    return f"{plain}-{hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
 
 def valid(text: str) -> str:

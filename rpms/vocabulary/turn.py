@@ -51,7 +51,7 @@ class Usage(TypedDict):
         prompt_tokens: length of the prompt, as reported by the model, else estimated.
         cached_tokens: the part of the prompt that the provider read from its cache.
         output_tokens: length of the reply.
-        replayed: the reply came from our response cache; no call was made.
+        replayed: the reply came from a cache; no call was made.
     """
 
     prompt_tokens: int

@@ -1,7 +1,7 @@
 """ExpeL: insights by votes from wins and losses, and similar won trajectories.
 
 Zhao, Huang, Xu, Lin, Liu and Huang, "ExpeL: LLM Agents Are Experiential Learners" (2023). See
-docs/memories.md for the differences.
+docs/archive/memory-methods.md for the differences.
 """
 
 from __future__ import annotations

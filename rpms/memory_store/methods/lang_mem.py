@@ -1,7 +1,7 @@
 """LangMem: the memories that its manager extracts, found by its search tool.
 
 LangMem keeps memories in a LangGraph store with an embedding. The embedding here needs neither a
-network nor a model. See docs/memories.md for the differences.
+network nor a model. See docs/archive/memory-methods.md for the differences.
 """
 
 from __future__ import annotations

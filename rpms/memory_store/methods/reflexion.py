@@ -1,7 +1,7 @@
 """Reflexion: after a lost trial the model writes a plan for the next trial of the same task.
 
 Shinn, Cassano, Berman, Gopinath, Narasimhan and Yao, "Reflexion: Language Agents with Verbal
-Reinforcement Learning" (2023). See docs/memories.md for the differences.
+Reinforcement Learning" (2023). See docs/archive/memory-methods.md for the differences.
 """
 
 from __future__ import annotations

@@ -130,7 +130,6 @@ async def after_trial(
     context: RunContext,
     cross_trial_memory: Mapping[str, Any],
     record: EpisodeRecord,
-    cache: str = "",
 ) -> dict[str, Any]:
     """Return the ``cross_trial_memory`` of the next trial as JSON data; empty for a frozen method.
 
@@ -148,7 +147,7 @@ async def after_trial(
     if not method.needs_model:
         memory = await method.carry(cross_trial_memory, record, _no_model, **rules)
         return {**memory, "method": method.name}
-    writer = Writer(env, context, method.name, cache)
+    writer = Writer(env, context, method.name)
     memory = await method.carry(cross_trial_memory, record, writer, **rules)
     before = cross_trial_memory.get("spent", {})
     spent = {name: before.get(name, 0) + count for name, count in writer.spent.items()}

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from langgraph.store.base import BaseStore
 
-from rpms.envs import Environment, get_environment
+from rpms.envs import get_environment
 from rpms.memory_store import (
     Candidate,
     Entry,
@@ -67,9 +67,11 @@ class RpmsMemory(MemoryMethod):
         indexes, moment, context = self._indexes(request), request.moment, request.context
         env, alike = get_environment(request.env), request.similarity
         found = (r for index in indexes for r in recall(index, moment, context, alike))
-        recalls = [r for r in found if not _was_another_thing(r["entry"], env)]
-        if not env.embodied:
-            recalls = [of_this_step(recalled, moment) for recalled in recalls]
+        recalls = [
+            each  # no hint where a thing of another task was, such as that task's red box
+            for each in found
+            if each["entry"]["type"] != "found" or not env.individual(each["entry"]["object"])
+        ]
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
     def truncated(self, request: RecallRequest) -> dict[str, int]:
@@ -88,7 +90,7 @@ class RpmsMemory(MemoryMethod):
         frozen = find_memory(request)
         if not (entries := request.cross_trial_memory.get("entries")):
             return [frozen]
-        return [_carried(request.env, json.dumps(entries)), frozen]
+        return [_cross_trial_index(request.env, json.dumps(entries)), frozen]
 
     def check(self, env: str, context: RunContext) -> None:
         """Read the memory file, if the settings name one."""
@@ -117,23 +119,6 @@ class RpmsMemory(MemoryMethod):
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*entries, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
-
-
-def _was_another_thing(entry: Mapping[str, Any], env: Environment) -> bool:
-    """Return True for a hint where a thing of another task was, such as that task's red box."""
-    return entry["type"] == "found" and env.individual(entry["object"])
-
-
-def of_this_step(recalled: Recall, moment: GroundingContext) -> Recall:
-    """Drop a snippet for another sub-goal; only for environments without a body.
-
-    In the others, place and hand show which steps of a snippet remain.
-    """
-    entry, step = recalled["entry"], moment.sub_goal["name"]
-    foreign = entry["type"] == "success" and step and entry["sub_goal_type"] != step
-    if recalled["dropped_by"] or not foreign:
-        return recalled
-    return drop(recalled, "not groundable", f"it is about {entry['sub_goal_type']}, not {step}")
 
 
 def says_something(entry: Entry) -> bool:
@@ -327,7 +312,7 @@ def _load(source: Path | BaseStore, env: str, _version: object, control: Control
 
 
 @lru_cache(maxsize=64)
-def _carried(env: str, entries: str) -> MemoryIndex:
+def _cross_trial_index(env: str, entries: str) -> MemoryIndex:
     """Index the entries of earlier trials, once for all steps of the next trial."""
     world = get_environment(env)
     return MemoryIndex(map(parse_entry, json.loads(entries)), world.categories, world.keys)

@@ -1,8 +1,8 @@
 """Agent Workflow Memory: routines that won episodes have in common, with variables for specifics.
 
 Wang, Mao, Fried and Neubig, "Agent Workflow Memory" (2024). A language model extracts the routines;
-without one they are extracted by rule, as in a variant of the paper. See docs/memories.md for the
-differences.
+without one they are extracted by rule, as in a variant of the paper. The differences are in
+docs/archive/memory-methods.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.answers import belief_after
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
@@ -22,6 +21,7 @@ from rpms.memory_store.methods.trajectories import goal_type, transcript
 from rpms.memory_store.methods.writing import tidy, writing_prompt
 from rpms.memory_store.roles import to_roles, useful_actions
 from rpms.rules import Manual, needed_actions
+from rpms.rules.answers import belief_after
 from rpms.vocabulary.goal import Keys
 from rpms.vocabulary.recall import Recall, drop
 from rpms.vocabulary.turn import EpisodeRecord

@@ -13,8 +13,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from rpms.models.chat import call_s, open_chat
 from rpms.models.opening import LABELS
-from rpms.models.replies import fault_line, normalize_reply
-from rpms.models.response_cache import REPLAYED
+from rpms.models.replies import REPLAYED, fault_line, normalize_reply
 from rpms.models.retrying import retried
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import ModelFault, RpmsError
@@ -44,12 +43,12 @@ def require_writer(model: str, method: str) -> None:
 class Writer:
     """The model that writes a method's texts; counts its calls and tokens."""
 
-    def __init__(self, env: str, context: RunContext, method: str, cache: str = "") -> None:
-        """Open the model; nothing is sent yet. ``cache`` names a file of earlier replies."""
+    def __init__(self, env: str, context: RunContext, method: str) -> None:
+        """Open the model; nothing is sent yet."""
         require_writer(context.model, method)
         self._tokens = max(context.max_tokens, WRITTEN_TOKENS)
         free = context.with_(max_tokens=self._tokens, constrain="off", guard="off")
-        self.chat = open_chat(env, free, cache)
+        self.chat = open_chat(env, free)
         self._call_s = call_s(context)
         self.replies = 0
         self.spent = {"model_calls": 0, "prompt_tokens": 0, "output_tokens": 0}
