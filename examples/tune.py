@@ -7,7 +7,7 @@ The prompts of one episode begin with the same tokens. These are computed once: 
 form a prefix tree, in which a token attends to its own ancestors only. The loss is the same as for
 the decisions one by one, for a third to a fifth of the tokens.
 
-See docs/tuning.md. It is meant for one GPU; a CPU that multiplies matrices of bfloat16 (AMX) is
+See docs/models.md. It is meant for one GPU; a CPU that multiplies matrices of bfloat16 (AMX) is
 enough for trials with the smallest model.
 """
 

@@ -10,7 +10,6 @@ import gymnasium
 from gymnasium.spaces import Text
 
 import rpms
-from rpms.envs.base import Listing
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -46,9 +45,8 @@ class TextEnv(gymnasium.Env[str, str]):
         self.game.close()
 
     def _info(self, won: bool) -> dict[str, Any]:
-        commands = self.game.commands() if isinstance(self.game, Listing) else []
         task = {"task": self.task["id"], "goal": self.task["goal"], "success": won}
-        return {**task, "belief": rpms.copy_belief(self.belief), "commands": commands}
+        return {**task, "belief": rpms.copy_belief(self.belief), "commands": self.game.commands()}
 
 
 for name in rpms.environment_names():

@@ -15,8 +15,8 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, StructuredTool
 
 import rpms
+from rpms import Recorder, StateMemory
 from rpms.guard import Call, RulesGuard
-from rpms.middleware import Recorder, StateMemory
 
 NAME = "examples.release.agent:WORLD"
 TOOLS = ("status", "lock", "build", "test", "deploy", "unlock")
