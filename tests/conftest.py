@@ -22,7 +22,6 @@ from hypothesis import settings
 
 from rpms.envs.alfworld.adapter import ENVIRONMENT, AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
-from rpms.envs.base import Task
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import page
 from rpms.evals.running import evaluate
@@ -31,6 +30,7 @@ from rpms.graph.build import LLM_CALL
 from rpms.graph.own_nodes import RETRIED
 from rpms.models.local import missing
 from rpms.vocabulary.belief import Belief
+from tests.envs.playing import task_of
 from tests.openai_server import OpenAIServer, serving
 from tools.compare_engines import missing_stock
 
@@ -54,7 +54,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["HOME"] = tempfile.mkdtemp(prefix="rpms-tests-")
     atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
-    places = ("XDG_", "ALFWORLD_DATA", "RPMS_CACHE", "RPMS_RESPONSE_CACHE", "RPMS_PRICES")
+    places = ("XDG_", "ALFWORLD_DATA", "RPMS_CACHE", "RPMS_PRICES")
     for variable in [name for name in os.environ if name.startswith(places)]:
         del os.environ[variable]
 HOME = Path(os.environ["HOME"])
@@ -207,17 +207,6 @@ IDLE = ("examine", "inventory", "look")
 TOOLS = ("go to microwave", "go to fridge", "go to sinkbasin", "go to desk", "go to sidetable")
 
 
-def task_of(file: Path) -> Task:
-    """A task for a game file that stands in no split."""
-    return Task(env="alfworld", split="", index=0, id=file.parent.name, goal="", source=str(file))
-
-
-@pytest.fixture(scope="session")
-def as_task() -> Callable[[Path], Task]:
-    """Makes a task of any game file."""
-    return task_of
-
-
 @pytest.fixture(scope="session")
 def walked_games(official_games: list[Path], put_games: list[Path]) -> list[Path]:
     """Games for random walks: official and generated ones, in both wordings, each once."""
@@ -228,12 +217,6 @@ def walked_games(official_games: list[Path], put_games: list[Path]) -> list[Path
         *ensure_games("generated_unseen", 6, dialect="put"),
     ]
     return list(dict.fromkeys(games))
-
-
-@pytest.fixture(scope="session")
-def walk_length() -> int:
-    """Steps of each walk."""
-    return STEPS_PER_GAME
 
 
 @pytest.fixture(params=range(CHUNKS))
@@ -284,7 +267,7 @@ def _propose(rng: random.Random, game: AlfworldGame, belief: Belief) -> str:
         # Verbs take turns and a full hand draws towards the tools; among all commands alike most
         # would be walks, and hardly ever would an object be brought to where it can be heated.
         by_verb: dict[str, list[str]] = {}
-        for command in map(ENVIRONMENT.read_action, game.admissible()):
+        for command in game.commands():
             by_verb.setdefault(command.split()[0], []).append(command)
         verbs = sorted(by_verb.keys() - {"help"})
         verb = rng.choices(verbs, [1 if verb in IDLE else 4 for verb in verbs])[0]
@@ -316,7 +299,7 @@ def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
     The page of the tests in a browser has them: it is written for the whole session.
     """
-    monkeypatch.setattr(page, "is_installed", lambda: False)
+    monkeypatch.setattr(page, "pictures", lambda data: [])
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def serving(port: int = 0) -> Iterator[OpenAIServer]:
                 json.loads(body), {name.lower(): value for name, value in self.headers.items()}
             )
             if answer.wait:
-                state.stopped.wait(30)
+                state.stopped.wait()
             state.stopped.wait(answer.delay)
             if answer.reset:
                 hang_up(self.connection)
@@ -116,7 +116,7 @@ def serving(port: int = 0) -> Iterator[OpenAIServer]:
 
         def do_GET(self) -> None:
             state.listings += 1
-            state.listing.wait(30)
+            state.listing.wait()
             listed = state.models is not None and self.path.endswith("/models")
             data = json.dumps({"object": "list", "data": state.models} if listed else {}).encode()
             try:
@@ -146,6 +146,7 @@ def serving(port: int = 0) -> Iterator[OpenAIServer]:
         yield state
     finally:
         state.stopped.set()
+        state.listing.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -41,9 +41,10 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def wait_until(ready: Callable[[], object], process: subprocess.Popen[Any]) -> None:
-    """Something comes about while a process runs; fails if it ends before."""
-    end = time.monotonic() + RETRY_DEADLINE_S
+    """Something comes about while a process runs, or as its last act; fails if it does not."""
+    end, ended = time.monotonic() + RETRY_DEADLINE_S, False
     while not ready():
-        assert process.poll() is None, "it ended before that"
+        assert not ended, "it ended before that"
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.02)
+        ended = process.poll() is not None  # before the last look, which sees what it left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
@@ -90,16 +90,8 @@ def memory_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def put_underneath(monkeypatch: pytest.MonkeyPatch, **calls: Callable[..., Any]) -> None:
     """Let these stand for the running games."""
-
-    def on_a_loop(call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        async def answer(*args: Any) -> Any:
-            return call(*args)
-
-        return answer
-
     for name, call in calls.items():
         monkeypatch.setattr(live, name, call)
-        monkeypatch.setattr(live, f"a{name}", on_a_loop(call))
 
 
 Script = list[tuple[str, str]]
@@ -162,12 +154,10 @@ def play_online(
     put_underneath(monkeypatch, play=lambda *_: Outcome("Nothing happens.", False, False, 0.0))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    def episode(
-        max_steps: int = 2, cache: str = "", model: str = "openai:odd", **settings: Any
-    ) -> EpisodeOutput:
+    def episode(max_steps: int = 2, model: str = "openai:odd", **settings: Any) -> EpisodeOutput:
         context = RunContext.for_condition(
             "A", model=model, base_url=openai_server.url, max_steps=max_steps, **settings
         )
-        return build_graph(reply_cache=cache).invoke({"task": 0}, context=context)
+        return build_graph().invoke({"task": 0}, context=context)
 
     return episode

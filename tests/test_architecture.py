@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from rpms.envs import environment_names, get_environment
+from rpms.envs.registry import desk_names
 from rpms.graph import STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,18 +25,17 @@ BELOW = {
     "envs": {"vocabulary", "rules"},
     "models": {"vocabulary", "envs", "rules"},
     "guard": {"vocabulary", "rules"},
-    "memory_store": {"vocabulary", "envs", "rules", "guard", "models"},
+    "memory_store": {"vocabulary", "envs", "rules", "models"},
     "prompts": {"vocabulary", "envs", "rules", "memory_store", "models"},
     "nodes": {"vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts"},
-    "graph": {"vocabulary", "envs", "rules", "memory_store", "models", "nodes"},
+    "graph": {
+        "vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts", "nodes",
+    },
     "evals": {
         "vocabulary", "envs", "rules", "guard", "memory_store", "models", "prompts", "nodes",
         "graph",
     },
     "rule_learning": {"vocabulary", "envs", "rules", "guard", "nodes", "evals"},
-    "middleware": {
-        "vocabulary", "envs", "rules", "guard", "models", "prompts", "nodes", "graph", "evals",
-    },
 }  # fmt: skip
 BELOW["commands"] = {*BELOW, "rpms"}  # on top of all; the package itself tells the version
 BELOW["rpms"] = {*BELOW}  # names what is public, and is the program
@@ -215,6 +216,18 @@ def test_worlds_do_not_know_each_other() -> None:
         for file in (ROOT / "rpms" / "envs" / world).rglob("*.py"):
             others = {f"rpms.envs.{name}" for name in WORLDS if name != world}
             assert not {".".join(name.split(".")[:3]) for name in imports(file)} & others
+
+
+def test_manuals_lie_beside_their_environments() -> None:
+    """``rpms/rules`` reads manuals, and holds the one tier that is the same in all of them."""
+    shipped = {file.relative_to(ROOT / "rpms") for file in (ROOT / "rpms").rglob("*.yaml")}
+    assert {file for file in shipped if file.parts[0] == "rules"} == {Path("rules/universal.yaml")}
+    tiers = [file for file in shipped if file.name in ("domain.yaml", "environment.yaml")]
+    # The templates of a new world, in ``commands``, have theirs beside them too.
+    assert {file.parent.parent for file in tiers if file.parts[0] != "commands"} == {
+        get_environment(name).rules.parent.relative_to(ROOT / "rpms")
+        for name in [*environment_names(), *desk_names()]
+    }
 
 
 def loaded_by(statement: str) -> set[str]:

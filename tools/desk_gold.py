@@ -24,8 +24,9 @@ from rpms.envs import get_environment
 from rpms.envs.tau2.desk import OpenDesk, ServiceDesk
 from rpms.guard import Call
 from rpms.guard.conversation import ConversationState, ConversationTracker
-from rpms.guard.decision import Judgement, bind, violations
+from rpms.guard.decision import Judgement, violations
 from rpms.guard.look_ups import Blank, has_blanks, look_ups
+from rpms.rules.calls import bind
 
 MOST_LOOK_UPS = 60
 """For one call; more would mean that a look-up does not show what it should."""
@@ -97,7 +98,7 @@ class DeskConversation:
         bindings = bind(rule, call, belief)
         found: dict[str, Call] = {}
         for violation in violations(manual, rule, bindings, belief, self.state["goal"]):
-            for each in look_ups(manual, bindings, violation.lacking, belief):
+            for each in look_ups(manual, bindings, violation.unmet, belief):
                 found.setdefault(str(each), each)
         return sorted(found.values(), key=has_blanks)
 

@@ -3,9 +3,10 @@
     python -m tools.desk_recordings airline conversations.jsonl.xz [RULES]
 
 A call that changes something and is refused was against a rule by what the agent had seen, or the
-agent had not looked. For the second kind the missing look-ups are made on tau2's database, which
-first takes the changes of the conversation, and the call is judged again: the facts allow it, or
-they refuse it too.
+agent had not looked. For the second kind the call is judged again by the facts, which allow it or
+refuse it too: the conversation is played on tau2's database, each call that ran is carried out, and
+before a call that changes something the missing look-ups are made, so that they see the database as
+the call finds it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import HumanMessage
 
 from rpms.envs import get_environment
 from rpms.envs.tau2.desk import ServiceDesk
-from rpms.guard import Call
 from rpms.guard.audit import AuditedCall, audit_conversation, read_messages
-from rpms.guard.conversation import ConversationTracker
+from rpms.guard.conversation import ConversationTracker, turns_of
 from tools.desk_gold import DeskConversation
 
 
@@ -35,7 +35,7 @@ class RecordedCall(NamedTuple):
         conversation: the id of the conversation.
         rewarded: the conversation earned the benchmark's reward.
         found: the audit's verdict.
-        rules: the rules that refuse the call once the missing look-ups are made.
+        rules: the rules that refuse the call by the facts.
     """
 
     conversation: str
@@ -63,21 +63,20 @@ def changes_of(desk: ServiceDesk, log: Path, rules: str = "") -> Iterator[Record
         entry = json.loads(line)
         messages = read_messages(entry, str(log))
         verdicts = iter([*audit_conversation(tracker, messages)])
-        opened = desk.open()
-        for index, reply in enumerate(messages):
-            for request in reply.tool_calls if isinstance(reply, AIMessage) else ():
-                found, call = next(verdicts), Call(request["name"], request["args"])
-                if not tracker.changes(call.tool):
-                    continue
-                rules_broken: tuple[str, ...] = ()
-                if found.verdict == "uninformed":
-                    conversation = DeskConversation(desk, "", opened, tracker)
-                    conversation.state = tracker.read(tracker.begin(), messages[:index])
-                    conversation.inform(call)
-                    rules_broken = tuple(r.rule for r in conversation.refusals(call))
-                if not found.rejected:
-                    opened.call(call.tool, dict(call.arguments))
-                yield RecordedCall(entry["id"], entry["reward"] == 1.0, found, rules_broken)
+        facts = DeskConversation(desk, "", tracker=tracker)
+        facts.state = tracker.begin()
+        for turn in turns_of(messages):
+            if isinstance(turn.message, HumanMessage):
+                facts.state = tracker.read(facts.state, [turn.message])
+            for _ in turn.calls:
+                found = next(verdicts)
+                call, broken = found.call, tuple[str, ...]()
+                if tracker.changes(call.tool):
+                    facts.inform(call)
+                    broken = tuple(refusal.rule for refusal in facts.refusals(call))
+                    yield RecordedCall(entry["id"], entry["reward"] == 1.0, found, broken)
+                if call.tool in tracker.manual.by_name and not found.rejected:
+                    facts.run(call)
 
 
 def main() -> None:
@@ -88,7 +87,8 @@ def main() -> None:
     for each in calls:
         if each.found.verdict != "fine":
             reward = "reward" if each.rewarded else "no reward"
-            broken = f", then {', '.join(each.rules)}" if each.rules else ""
+            by_facts = each.rules if each.found.verdict == "uninformed" else ()
+            broken = f", then {', '.join(by_facts)}" if by_facts else ""
             print(f"{each.conversation} ({reward}), call {each.found.number}: {each.found.call}")
             print(f"    {each.kind} [{each.found.rule}{broken}]")
     for rewarded in (True, False):

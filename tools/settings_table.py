@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from rpms.evals.running.plan_file import read_plan
 from rpms.vocabulary.context import Declaration, declarations
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
-HEAD = "| setting | option | default | |\n|---|---|---|---|\n"
+HEAD = "| setting | set by | default | plan `paper` | |\n|---|---|---|---|---|\n"
 
 
 def table() -> str:
-    return HEAD + "".join(map(_row, declarations().values()))
+    paper = read_plan("paper").settings
+    return HEAD + "".join(_row(each, paper) for each in declarations().values())
 
 
 def with_table(page: str) -> str:
@@ -23,12 +27,19 @@ def with_table(page: str) -> str:
     return replaced
 
 
-def _row(declared: Declaration) -> str:
-    option = f"`{declared.option}`" if declared.option else "by condition"
-    default = f'"{declared.default}"' if isinstance(declared.default, str) else declared.default
+def _row(declared: Declaration, paper: Mapping[str, Any]) -> str:
+    option = "condition" if declared.setting.option is None else "`--set`"
+    option = f"`{declared.setting.option}`" if declared.setting.option else option
+    default = _value(declared.default)
+    changed = paper.get(declared.name, declared.default)
+    differs = f"`{_value(changed)}`" if changed != declared.default else ""
     choices = f" ({', '.join(declared.choices)})" if declared.choices else ""
     text = f"{declared.setting.description.removesuffix('.')}{choices}"
-    return f"| `{declared.name}` | {option} | `{default}` | {text} |\n"
+    return f"| `{declared.name}` | {option} | `{default}` | {differs} | {text} |\n"
+
+
+def _value(value: Any) -> Any:
+    return f'"{value}"' if isinstance(value, str) else value
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Generate the site's pages without a file in docs/: the README as start page, and the reference.
+"""Generate the site's pages without a file in docs/: the README as start page, and references.
 
 MkDocs calls these functions during the build (``hooks`` in mkdocs.yml). The reference has the
 docstrings of the public names, in the order of their modules.
@@ -6,9 +6,13 @@ docstrings of the public names, in the order of their modules.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
+
+import typer.main
+from typer.cli import get_docs_for_click
 
 ROOT = Path(__file__).resolve().parents[1]
 INTRODUCTION = """# From the docstrings
@@ -33,15 +37,44 @@ def reference_page() -> str:
     return "\n".join(parts)
 
 
+def command_page() -> str:
+    """Every command with its options, as Typer writes them."""
+    from rpms.commands.main import app
+
+    program = typer.main.get_command(app)
+    context = typer.Context(program, info_name="rpms")
+    text = get_docs_for_click(obj=program, ctx=context, name="rpms")
+    return str(text).replace("# `rpms`", "# Command line", 1)
+
+
+def schema_page() -> str:
+    """The JSON Schema of each tier of rules."""
+    from rpms.rules.schema import TIERS, json_schema
+
+    parts = ["# JSON Schema of rules\n\n`rpms rules schema` prints the same for an editor.\n"]
+    for tier in TIERS:
+        schema = json.dumps(json_schema(tier), indent=2)
+        parts.append(f"## {tier}.yaml\n\n```json\n{schema}\n```\n")
+    return "\n".join(parts)
+
+
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Print links to source files as plain names: the site has no source files."""
     return re.sub(r"\[([^\]]+)\]\((?:\.\./|rpms/|examples/)[^)]+\)", r"\1", markdown)
 
 
+GENERATED = {
+    "index.md": start_page,
+    "commands.md": command_page,
+    "schema.md": schema_page,
+    "reference.md": reference_page,
+}
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """Add the two pages to those of docs/."""
+    """Add these pages to those of docs/."""
     from mkdocs.structure.files import File
 
-    for name, text in (("index.md", start_page()), ("reference.md", reference_page())):
-        files.append(File.generated(config, name, content=text))
+    for name, page in GENERATED.items():
+        files.append(File.generated(config, name, content=page()))
     return files

@@ -18,26 +18,17 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def replies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A response cache of the test's own."""
-    return tmp_path_factory.mktemp("replies") / "replies.sqlite"
-
-
-@pytest.fixture
-def rpms(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], replies: Path
-) -> Iterator[Rpms]:
+def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Rpms]:
     """Commands in this process, without keys."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(replies))
     forget_models()
     yield in_process(monkeypatch, capsys)
     forget_models()
 
 
 @pytest.fixture
-def start(replies: Path) -> Iterator[Start]:
+def start() -> Iterator[Start]:
     """Starts a command as a process of its own, without keys; none is left behind."""
     started: list[subprocess.Popen[str]] = []
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
@@ -45,7 +36,7 @@ def start(replies: Path) -> Iterator[Start]:
     def run(*words: str | Path) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "rpms", *map(str, words)], cwd=ROOT, text=True,
-            env={**plain, "RPMS_RESPONSE_CACHE": str(replies)},
+            env=plain,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         started.append(process)

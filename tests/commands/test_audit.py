@@ -14,9 +14,9 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, tool
 
+from rpms import Recorder
 from rpms.envs import registry
 from rpms.guard import RulesGuard
-from rpms.middleware import Recorder
 from tests.command_line import Rpms
 from tests.guard.audited.world import NAME, TOOLS, WORLD
 

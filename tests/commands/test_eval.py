@@ -16,7 +16,7 @@ from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
 from tests.commands.runs import histories, keys, lines
 from tests.evals import sample_runs
-from tests.openai_server import Answer, OpenAIServer, serving
+from tests.openai_server import Answer, OpenAIServer
 
 FEW = ("--workers", "0", "--max-steps", "3")
 
@@ -37,7 +37,7 @@ def test_a_run_grows_plays_nothing_twice_and_refuses_other_settings(
     assert done.out.splitlines()[0].startswith(f"{run}: 2 of 2 episodes; B 0/2")
     assert done.out.splitlines()[-1] == f"next: rpms report {run}"
     before = (run / EPISODES).read_bytes()
-    other = rpms(*first, "--limit", "2", "--max-steps", "4", "--temperature", "0.5")
+    other = rpms(*first, "--limit", "2", "--max-steps", "4", "--set", "temperature=0.5")
     assert other.code == 2 and other.out == "" and other.err.count("\n") == 1
     assert "max_steps: 3 before, 4 now" in other.err
     assert "temperature: 0.0 before, 0.5 now" in other.err
@@ -57,13 +57,14 @@ def served(server: OpenAIServer, out: Path, *more: str) -> tuple[str | Path, ...
 
 
 @pytest.mark.engine
-def test_a_second_identical_run_makes_no_calls(
+def test_a_second_run_with_the_same_cache_makes_no_calls(
     tmp_path: Path, rpms: Rpms, openai_server: OpenAIServer
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    assert rpms(*served(openai_server, first, "--workers", "1")).code == 0
+    cache = ("--cache", str(tmp_path / "replies.sqlite"))
+    assert rpms(*served(openai_server, first, "--workers", "1", *cache)).code == 0
     assert len(openai_server.requests) == 2 * 2 * 3
-    done = rpms(*served(openai_server, second))
+    done = rpms(*served(openai_server, second, *cache))
     assert done.code == 0 and len(openai_server.requests) == 12
     assert "0 tokens, 12 cached replies" in done.out
     assert histories(first) == histories(second)
@@ -74,7 +75,7 @@ def test_a_second_identical_run_makes_no_calls(
         assert (cached["model_calls"], cached["cache_hits"]) == (0, 3)
         assert line["prompt_tokens"] == cached["prompt_tokens"] == 300
         assert (line["spent_prompt_tokens"], cached["spent_prompt_tokens"]) == (300, 0)
-    assert rpms(*served(openai_server, tmp_path / "third", "--no-cache")).code == 0
+    assert rpms(*served(openai_server, tmp_path / "third")).code == 0
     assert len(openai_server.requests) == 24
 
 
@@ -100,31 +101,6 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     assert len(keys(run)) == 15 and {*keys(run)[12:]} == {*keys(run)[:3]}
     latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines(run)}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
-
-
-@pytest.mark.engine
-def test_a_model_that_was_tuned_again_is_asked_again(
-    tmp_path: Path, rpms: Rpms, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Three servers one after the other, under one name and one address; each line once.
-
-    The second is asked by a process of its own, the others by this one.
-    """
-    port, calls, told = 0, list[int](), list[list[str]]()
-    for number, (made, workers) in enumerate(
-        [(1_600_000_000, "0"), (1_700_000_000, "1"), (None, "0")]
-    ):
-        caplog.clear()
-        with serving(port) as server:
-            port = int(server.url.rpartition(":")[2].removesuffix("/v1"))
-            server.models = [{"id": "m", "created": made}] if made else None
-            assert rpms(*served(server, tmp_path / str(number), "--workers", workers)).code == 0
-            calls.append(len(server.requests))
-        told.append([record.getMessage() for record in caplog.records])
-    assert calls == [12, 12, 12] and [len(lines) for lines in told] == [0, 1, 2]
-    another = f"of another model than openai:m at {server.url}"
-    assert all(another in lines[0] for lines in told[1:]), told
-    assert "has no list of models: cached replies may be of other weights" in told[2][1]
 
 
 def test_a_local_model_is_asked_by_one_episode_at_a_time() -> None:

@@ -17,8 +17,8 @@ from tests.command_line import Done, Rpms
 from tests.evals.sample_runs import write_run
 
 TASKS = 3
-PLAY = ("eval", "--conditions", "A,B", "--limit", str(TASKS), "--max-steps", "8", "--workers", "0",
-        "--no-cache")  # fmt: skip
+PLAY = ("eval", "--conditions", "A,B", "--limit", str(TASKS), "--max-steps", "8", "--workers",
+        "0")  # fmt: skip
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
     assert manifest["finished"] and len(manifest["sessions"]) == 2
-    again = (*gated.words, "--out", tmp_path / "again", "--workers", "0", "--no-cache")
+    again = (*gated.words, "--out", tmp_path / "again", "--workers", "0")
     assert rpms(*again).code == 0
     assert histories(tmp_path / "run") == histories(tmp_path / "again")
 

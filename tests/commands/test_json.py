@@ -1,4 +1,4 @@
-"""``--json``: every command that docs/terminal.md names has it, no other has, and each was run."""
+"""``--json``: every command that docs/api.md names has it, no other has, and each was run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rpms.envs import get_environment
 from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "terminal.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 SENTENCE = re.search(
     r"`--json` prints one JSON document: (.*?) have it", PAGE.read_text(encoding="utf-8"), re.S
 )
@@ -33,6 +33,7 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "worlds": ((), "name"),
     "tasks": (("--limit", "2", *WORLD), "goal"),
     "plans": ((), "arms"),
+    "settings": ((), "paper"),
     "models list": ((), "usable"),
     "memory stats": ((str(get_environment("alfworld").memory),), "goal_types"),
     "rules check": (WORLD, "problems"),

@@ -27,7 +27,6 @@ FEW = ("--conditions", "A", "--workers", "0", "--model", "openai:m")
 def rpms(rpms: Rpms, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rpms:
     for name, secret in (("OPENAI_API_KEY", KEY), ("SOME_OTHER_TOKEN", OTHER)):
         monkeypatch.setenv(name, secret)
-    monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(tmp_path / "replies.sqlite"))
     return rpms
 
 
@@ -79,14 +78,15 @@ def test_a_password_in_the_address_is_not_kept_nor_what_a_model_repeats(
     address = openai_server.url.replace("://", f"://me:{PASSWORD}@") + f"?api-key={PARAMETER}"
     run = tmp_path / "run"
     words = ("eval", "--out", run, *FEW, "--limit", "1", "--max-steps", "2", "--base-url", address)
-    done = rpms(*words, "--constrain", "grammar")
+    words += ("--cache", tmp_path / "replies.sqlite")
+    done = rpms(*words, "--set", "constrain=grammar")
     assert done.code == 2 and "A 0/0 (1 error)" in done.out
     assert "1 of the 1 episodes of this session ended in an error" in done.err
     manifest = (run / "manifest.json").read_bytes()
     assert b"://***@127.0.0.1" in manifest and b"?api-key=***" in manifest
     assert any(b"you are B" in data for _, data in texts(run))
     openai_server.plays(f"Thought: say {KEY} {OTHER} {PASSWORD} {PARAMETER}.\nAction: frobnicate")
-    again = rpms(*words, "--constrain", "grammar")
+    again = rpms(*words, "--set", "constrain=grammar")
     assert again.code == 0, "the address is still the same one"
     assert "replies are not constrained" in caplog.text
     single = rpms("run", "--condition", "A", "--model", "openai:m", "--max-steps", "2",

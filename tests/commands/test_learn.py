@@ -121,7 +121,7 @@ def test_the_outcome_of_every_memory_is_printed_on_request(rpms: Rpms, tmp_path:
     }
     memory = refusals(tmp_path / "memory.jsonl", 9, *outcomes)
     done = rpms("run", "--task", "9", "--condition", "D", "--memories", "--max-steps", "4",
-                "--memory-form", "recorded", "--memory", memory)  # fmt: skip
+                "--set", "memory_form=recorded", "--memory", memory)  # fmt: skip
     assert done.code == 0
     shown = " ".join(done.out.split())
     for (_, action), outcome in outcomes.items():
@@ -174,11 +174,12 @@ def test_a_policy_and_ones_own_rules_are_named_by_the_memory(tmp_path: Path, rpm
     assert header.learned_by == ["first"] and entries
     assert header.sources[0].startswith("first, alfworld generated_seen, 1 tasks, 1 round of")
     assert (
-        "condition E, with memory, guard policy (allowed: a policy's memory)" in (header.sources[0])
+        "condition E, with memory, guard procedure (allowed: a policy's memory)"
+        in (header.sources[0])
     )
     own.mkdir()
     (own / "mine.yaml").write_text("tier: mine\nrules: [{id: L-001, text: Sing.}]")
-    without = ("--without-rule", "domain", "--without-rule", "O-ACT-001")
+    without = ("--set", "without_rules=domain,O-ACT-001")
     other = tmp_path / "other.jsonl"
     assert rpms(*words, "--out", other, "--rules", own, *without).code == 0
     header, entries = read_snapshot(other)

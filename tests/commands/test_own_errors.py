@@ -9,11 +9,12 @@ import pytest
 
 import rpms as public
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.report.page import render_page
+from rpms.evals.analysis.report.page import step_pages
 from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
 from tests.commands.runs import lines
+from tests.page_data import data_of
 
 KEY = "sk-a-key-of-mine-123456"
 BROKEN = f"""
@@ -78,8 +79,12 @@ def test_a_stage_is_mended_and_gone_on_with(
         assert (place["stage"], place["file"], place["line"]) == ("scf", str(file), 3)
         assert place["traceback"].endswith("KeyError: 'foo'\n")
     assert KEY not in done.err and KEY not in (run / "episodes.jsonl").read_text()
-    page = render_page(read_report(run))
-    assert page.count('"place":{"stage":"scf"') == 2 and "in chosen" in page
+    rows = [
+        row for _, page in step_pages(read_report(run), "") for row in data_of(page)["episodes"]
+    ]
+    places = [row["place"] for row in rows if row["c"] == "mine"]
+    assert [place["stage"] for place in places] == ["scf"] * 2
+    assert all("in chosen" in place["traceback"] for place in places)
     first = read_run(run).manifest.swapped["mine"]["nodes scf"]["hash"]
 
     file.write_text(MENDED)
@@ -264,7 +269,7 @@ def test_what_is_raised_before_the_first_step(
     (tmp_path / "unloadable.py").write_text("\nstages = {}['here']\n")
     done = rpms("eval", "--out", tmp_path / "run", "--arm", "mine=unloadable:stages")
     assert done.code == 2 and f'File "{tmp_path}/unloadable.py", line 2, in <module>' in done.err
-    last = "rpms: cannot load the graph 'unloadable:stages': "
+    last = "rpms: --arm: cannot load the graph 'unloadable:stages': "
     assert done.err.splitlines()[-1].startswith(last)
 
 
@@ -277,7 +282,7 @@ def test_a_memory_that_learns_and_a_memory_that_carries(
     done = rpms("learn", "--out", tmp_path / "m.jsonl", "--method", f"{name}:Learning", *few)
     file, number = line_with(tmp_path, name, '["there"]')
     assert done.code == 2 and f'File "{file}", line {number}, in learn' in done.err
-    carrying = ("--conditions", "C", "--memory-method", f"{name}:Carrying", "--trials", "2")
+    carrying = ("--conditions", "C", "--set", f"memory_method={name}:Carrying", "--trials", "2")
     done = rpms("eval", "--out", tmp_path / "run", *few, *carrying)
     assert done.code == 2 and "in carry" in done.err
     last = lines(tmp_path / "run")[-1]
@@ -312,10 +317,7 @@ def test_a_rule_file_that_breaks_while_it_is_played(
     arm = f"mine={name}:mine,rules={tmp_path},condition=B"
     words = ("eval", "--out", tmp_path / "run", "--limit", "1", "--workers", "0", "--arm", arm)
     done = rpms(*words)
-    assert done.code == 2 and "rpms: 1 episode failed in stage rule_assembly:" in done.err
-    assert "    - {id: U-1, txt: Look.}\n" in done.err
-    place = lines(tmp_path / "run")[0]["error_place"]
-    assert (place["file"], place["line"]) == (str(rules), 2)
+    assert done.code == 2 and f"{rules}:2: U-1: " in done.err
     at_once = rpms(*words)
     assert at_once.code == 2 and at_once.err.startswith(f"rpms: {rules}:2: U-1: ")
     assert at_once.err.count("\n") == 1

@@ -42,7 +42,7 @@ def test_report_is_short_and_writes_everything(rpms: Rpms, folder: Path, tmp_pat
         assert (folder / name).stat().st_size > 1000 and str(folder / name) in done.out
     assert max(map(len, lines)) <= max(100, len(f"written: {folder}/report.json"))
     document = json.loads(rpms("report", folder, "--json", "--html", tmp_path / "page.html").out)
-    assert (tmp_path / "page.html").read_bytes() == (folder / "report.html").read_bytes()
+    assert (tmp_path / "page.html").stat().st_size > 1000
     assert document["model_label"] == LABEL and document["commit"] == "abc1234"
     assert document == json.loads((folder / "report.json").read_text())
     assert all(f"- {line}" in markdown for line in document["verdict"])
@@ -66,24 +66,23 @@ def test_tables_are_chosen_by_name_and_printed_in_a_format(rpms: Rpms, folder: P
     some = rpms("report", folder, "--table", "pairs", "--table", "main").out
     assert some.index("Pairwise comparisons") < some.index("Results by condition")
     assert "Rules x memory" not in some and "--all: square, types, failures" in some
-    every = rpms("report", folder, "--all").out
-    assert "Tokens and cost" in every and "Other tables" not in every
     words = ("report", folder, "--table", "main", "--format")
     assert rpms(*words, "csv").out.splitlines()[1].startswith("A baseline,off,off,6,0,0.0,0.0,0.39")
     latex = rpms(*words, "latex").out
-    assert latex.count(r"\begin{tabular}{lrrrrr}") == 1
-    assert "by condition (in every row: episodes 6, errors 0, not run 0)}" in latex
+    assert latex.count(r"\begin{tabular}") == 1 and f"by condition; model: {LABEL}}}" in latex
+    assert not (folder / "report.html").exists(), "only a whole report as text writes the page"
     assert rpms(*words, "markdown").out.count("\n## ") == 1
     assert [*json.loads(rpms(*words, "json").out)["tables"]] == ["main"]
     assert rpms("report", folder, "--format", "csv").out.count("\n# ") == 9
     against = rpms("report", folder, "--against", "b", "--table", "pairs").out
     assert "A vs B: no significant difference" in against and "D vs B" in against
     assert "for 3 comparisons" in " ".join(against.split()) and "C vs A" not in against
-    (folder / "report.md").unlink()
     wrong = rpms("report", folder, "--table", "pears")
     assert wrong.code == 2 and wrong.err.count("\n") == 1 and not (folder / "report.md").exists()
     assert "this run has no table 'pears'; did you mean 'pairs'?" in wrong.err
     assert rpms("report", folder, "--format", "word").code == 2
+    every = rpms("report", folder, "--all").out
+    assert "Tokens and cost" in every and "Other tables" not in every
 
 
 def test_python_gets_the_same_without_a_word(
@@ -94,7 +93,7 @@ def test_python_gets_the_same_without_a_word(
     report = package.report(folder)
     assert report.as_json()["played"] == 24
     html = report._repr_html_()
-    assert report.verdict[1].partition(":")[0] in html and html.count("<table>") == 3
+    assert report.verdict[1].partition(":")[0] in html and html.count("<table ") == 3
     assert "Other tables: types, pairs" in html
     assert len(repr(report.tables)) < 1000 and repr(report).endswith("errors, mechanisms, tokens>")
     assert capsys.readouterr().out == "" and not (folder / "report.md").exists()

@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 import typer
 
 from rpms.commands.main import app
 from rpms.vocabulary.context import RunContext, declarations
+from tests.command_line import Rpms
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = 'zeal: Annotated[int, Setting("Zeal", "model", "How eager.", ge=0, le=9)] = 7'
@@ -35,12 +36,11 @@ def rpms(*words):
         main()
     except SystemExit as ending:
         return ending.code
-for command in ("run", "eval", "learn"):
-    print("==", command)
-    assert rpms(command, "--help") == 0
-assert rpms("run", "--zeal", "10") == 2
-played = ("--limit", "1", "--max-steps", "1", "--workers", "0", "--no-cache")
-assert rpms("eval", "--out", "typed", "--conditions", "A", "--zeal", "1", *played) == 0
+print("==", "settings")
+assert rpms("settings", "--json") == 0
+assert rpms("run", "--set", "zeal=10") == 2
+played = ("--limit", "1", "--max-steps", "1", "--workers", "0")
+assert rpms("eval", "--out", "typed", "--conditions", "A", "--set", "zeal=1", *played) == 0
 Path("plan.yaml").write_text("settings: {{zeal: 2}}\\narms: {{mine: {{condition: A}}}}")
 assert rpms("eval", "--out", "planned", "--plan", "plan.yaml", *played) == 0
 
@@ -65,37 +65,60 @@ def test_a_new_setting_is_everywhere_without_another_line(tmp_path: Path) -> Non
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    _, run, evaluate, learn, looks = done.stdout.split("== ")
-    for text in (run, evaluate, learn):
-        assert "--zeal N" in text and "How eager.  [default: 7]" in text
-    assert "--zeal" in done.stderr.splitlines()[0]
+    _, listed, looks = done.stdout.split("== ")
+    rows = {row["name"]: row for row in json.JSONDecoder().raw_decode(listed.partition("\n")[2])[0]}
+    assert (rows["zeal"]["default"], rows["zeal"]["description"]) == (7, "How eager.")
+    assert "--set zeal=10" in done.stderr.splitlines()[0]
     for folder, value in (("typed", 1), ("planned", 2)):
         manifest = (tmp_path / folder / "manifest.json").read_text("utf-8")
         assert f'"zeal": {value}' in manifest, manifest
     places: dict[str, Any] = json.loads(looks.partition("\n")[2])
     assert places["arm"] == 4
     assert places["context"] == 5
-    assert places["docs"] == ["| `zeal` | `--zeal` | `7` | How eager |"]
+    assert places["docs"] == ["| `zeal` | `--set` | `7` |  | How eager |"]
+
+
+OWN = {"model", "base_url", "memory_file", "rules_dir", "max_steps", "seed", "guard"}
+"""The settings with an option of their own."""
 
 
 @pytest.mark.parametrize("command", ["run", "eval", "learn"])
-def test_every_setting_is_an_option_of_the_same_kind(command: str) -> None:
-    """Named, typed, limited, explained and completed as the field says."""
+def test_only_some_settings_have_an_option(command: str) -> None:
     group: Any = typer.main.get_command(app)
     options = {option.name: option for option in group.commands[command].params}
-    hints = get_type_hints(RunContext)
-    for name, declared in declarations().items():
-        if not declared.option:
-            assert name in ("rules", "memory", "state_block") and name not in options
-            continue
-        option, setting = options[name], declared.setting
-        assert declared.option in option.opts
-        assert option.help.startswith(setting.description)
-        assert declared.choices == getattr(hints[name], "__args__", ())
-        if declared.choices:
-            assert option.metavar == "|".join(declared.choices)
-            offered = option.shell_complete(typer.Context(group.commands[command]), "")
-            assert [item.value for item in offered] == list(declared.choices)
-        if hints[name] is bool:
-            assert bool(option.secondary_opts) is declared.default
-        assert option.default == (None if setting.many else declared.default)
+    assert {*declarations()} & {*options} - {"memory", "rules"} == OWN
+    for name in OWN:
+        assert options[name].opts == [declarations()[name].setting.option]
+    assert options["max_steps"].default == RunContext().max_steps
+    context = typer.Context(group.commands[command])
+    for typed, offered in (
+        ("memory_fo", {"memory_form="}),
+        ("scf=", {"scf=off", "scf=occupancy", "scf=preconditions"}),
+        ("rules_d", {"rules_dir="}),
+        ("state_bl", set()),
+    ):
+        assert {each.value for each in options["set_"].shell_complete(context, typed)} == offered
+
+
+def test_all_settings_are_listed_with_the_values_of_the_paper(rpms: Rpms) -> None:
+    rows = {row["name"]: row for row in json.loads(rpms("settings", "--json").out)}
+    assert {*declarations()} - {*rows} == {"rules", "memory", "state_block"}
+    assert (rows["memory_form"]["default"], rows["memory_form"]["paper"]) == (
+        "grounded",
+        "recorded",
+    )
+    assert rows["scf"]["choices"] == ["off", "occupancy", "preconditions"]
+    shown = rpms("settings").out
+    assert all(name in shown for name in rows)
+
+
+def test_settings_of_the_command_line_have_their_types(rpms: Rpms, tmp_path: Path) -> None:
+    played = ("--limit", "1", "--max-steps", "1", "--workers", "0", "--conditions", "A")
+    typed = ("k=7", "theta=0.25", "check_answers=on", "scf=off", "without_rules=domain,O-ACT-001")
+    changes = [word for each in typed for word in ("--set", each)]
+    assert rpms("eval", "--out", tmp_path / "run", *played, *changes).code == 0
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    (arm,) = manifest["conditions"].values()
+    settings = arm.get("settings", arm)
+    assert settings["k"] == 7 and settings["theta"] == 0.25 and settings["check_answers"] is True
+    assert settings["scf"] == "off" and settings["without_rules"] == "domain,O-ACT-001"

@@ -12,8 +12,8 @@ from rpms import __all__
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
     "alfworld", "fast_downward", "httpx", "jinja2", "langchain", "langchain_core", "langgraph",
-    "numpy", "openai", "py4j", "pydantic", "rapidfuzz", "rich", "scienceworld", "scipy",
-    "textworld", "yaml",
+    "matplotlib", "numpy", "openai", "pandas", "py4j", "pydantic", "rapidfuzz", "rich",
+    "scienceworld", "scipy", "textworld", "yaml",
 }  # fmt: skip
 PROGRAM = """
 import json, runpy, sys
@@ -66,3 +66,16 @@ def test_the_command_line_loads_only_itself() -> None:
     assert not modules & HEAVY
     ours = {name.split(".")[1] for name in modules if name.startswith("rpms.")}
     assert not ours & {"envs", "evals", "graph", "memory_store", "models", "nodes", "rules"}
+
+
+def test_nothing_but_a_report_needs_pandas_scipy_or_matplotlib() -> None:
+    """An installation without the extra 'report': episodes run, and tools are guarded."""
+    blocked = "sys.modules.update(dict.fromkeys(['pandas', 'scipy', 'matplotlib']))"
+    episode = "rpms.run_episode(0, split='generated_unseen', context=context)['steps'] == 2"
+    program = (
+        f"{blocked}; import rpms, rpms.guard; "
+        "[getattr(rpms, name) for name in rpms.__all__]; "
+        f"context = rpms.RunContext.for_condition('D', max_steps=2); print({episode})"
+    )
+    printed, _ = loaded_by(program)
+    assert printed.strip() == "True"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ Shell = Callable[[str, Path], Done]
 def shell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_workers: None
 ) -> Iterator[Shell]:
-    """Runs the ``rpms`` lines of a script in a folder until one fails; all that was printed."""
+    """Runs the lines of a script in a folder until one fails; all that was printed."""
     rpms, folders, path = in_process(monkeypatch, capsys), set[Path](), [*sys.path]
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -29,7 +31,17 @@ def shell(
         sys.path[:] = [entry for entry in path if entry]  # the command finds the folder itself
         printed, done = "", Done(0, "", "")
         for line in script.splitlines():
-            program, *words = shlex.split(line)
+            program, *words = shlex.split(line, comments=True) or [""]
+            if program == "python" and words[0] == "-m":  # a module of the folder, from anew
+                module = [sys.executable, *words]
+                printed += subprocess.run(module, check=True, capture_output=True, text=True).stdout
+                continue
+            if program == "python":  # a script of the page
+                monkeypatch.setattr(sys, "argv", words)
+                sys.path.insert(0, str(Path(words[0]).parent.resolve()))
+                runpy.run_path(words[0], run_name="__main__")
+                printed += capsys.readouterr().out
+                continue
             assert program == "rpms", line
             done = rpms(*words)
             printed += done.out

@@ -1,7 +1,7 @@
 """The bridges to Gymnasium, Inspect and verifiers, each with the real package.
 
-Inspect and verifiers are called as docs/bridges.md says, in a process of their own, against a real
-HTTP server that answers with the plans of two homes.
+Inspect and verifiers are called as docs/new-world.md says, in a process of their own, against a
+real HTTP server that answers with the plans of two homes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rpms.envs import get_environment
 from tests.openai_server import Answer, OpenAIServer, serving
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "bridges.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "new-world.md").read_text(encoding="utf-8")
 FILES = sorted((ROOT / "examples" / "bridges").glob("*.py"))
 SPLIT = "generated_unseen"
 

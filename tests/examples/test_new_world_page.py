@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "new-world.md").read_text(encoding="utf-8")
 
 
 def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
-    commands = "".join(re.findall(r"```bash\n(.*?)```", PAGE, re.S))
+    commands = "".join(re.findall(r"\n\n```sh\n(.*?)```", PAGE, re.S))
     assert commands.count("rpms ") >= 9
     done = shell(commands, tmp_path)
     assert done.code == 0, done
@@ -26,8 +26,8 @@ def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
     assert re.search(r"kiosk.jsonl: \d+ entries \(\d+ found, \d+ schema, \d+ success\)", done.out)
     # Without an offer the control knows nothing to play, and loses.
     assert "A 0/6, B 0/6, C 0/6, D 0/6, E 6/6" in done.out
-    page = (tmp_path / "runs" / "kiosk" / "report.html").read_text(encoding="utf-8")
-    assert "fetch" in page and "D-OPEN" in page
+    steps = [*(tmp_path / "runs" / "kiosk" / "report-steps").glob("fetch-*.html")]
+    assert len(steps) == 6
     written = {file.relative_to(tmp_path / "kiosk").as_posix().replace("fetch.json", "*.json")
                for file in (tmp_path / "kiosk").rglob("*.*") if file.suffix != ".pyc"}  # fmt: skip
     shown = {*re.findall(r"^  (\S+)  +", PAGE, re.M)}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-import rpms
+from docs.pharmacy.world import WORLD
 from rpms.guard import Call
 from rpms.guard.conversation import ConversationTracker
 from rpms.guard.examples import example_problems, field_problems, unexercised
@@ -17,14 +16,8 @@ FOLDER = Path(__file__).parents[2] / "docs" / "pharmacy"
 
 
 @pytest.fixture
-def pharmacy(tmp_path: Path) -> ConversationTracker:
-    class Pharmacy(rpms.ToolWorld):
-        name = "pharmacy"
-        rules = tmp_path
-
-    shutil.copy(FOLDER / "environment.yaml", tmp_path)
-    (tmp_path / "domain.yaml").write_text("tier: domain\nprocedures: {counter: [counter]}\n")
-    return ConversationTracker.open(Pharmacy())
+def pharmacy() -> ConversationTracker:
+    return ConversationTracker.open(WORLD)
 
 
 def test_every_example_comes_out_as_written_and_every_rule_has_some(

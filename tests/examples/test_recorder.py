@@ -17,16 +17,16 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 import rpms
 from examples.release.agent import NAME, WORLD, Release
-from rpms import RpmsError, load
+from rpms import Recorder, RpmsError, StateMemory, load
 from rpms.envs import get_environment
 from rpms.evals.records.run_folder import LOCK, read_log, read_run
 from rpms.evals.running import runner
 from rpms.evals.running.learn import find_runs, gather
 from rpms.guard import RulesGuard
-from rpms.middleware import Recorder, StateMemory
 from tests.command_line import in_process
 from tests.evals.sample_runs import write_run
 from tests.examples.release_play import TASK, WAY, agent_of, answers, script
+from tests.page_data import data_of
 
 ROOT = Path(__file__).resolve().parents[2]
 OVER = "It is over."
@@ -450,8 +450,10 @@ def test_everything_that_reads_runs_shows_the_name(
     record(out, name="refund desk", of_model={"model_name": "other"})
     told = in_process(monkeypatch, capsys)("report", out)
     assert told.code == 0 and "refund desk" in told.out and "(2)" in told.out
-    page = (out / "report.html").read_text("utf-8")
-    assert other in page and '"c":"refund desk"' in page.replace(": ", ":")
+    pages = [out / "report.html", *(out / "report-steps").glob("*.html")]
+    for page in pages:
+        shown = {row["c"] for row in data_of(page.read_text("utf-8"))["episodes"]}
+        assert shown == {"refund desk", other}
     assert sorted(load(out).episodes["condition"]) == ["refund desk", other]
     (source, _) = gather(find_runs(out, NAME), allowed="a test").sources
     assert "1 round of condition refund desk," in source

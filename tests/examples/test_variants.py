@@ -68,7 +68,7 @@ def test_the_script_of_the_page_answers_with_a_verdict_a_figure_and_a_table(
     no_workers: None,
 ) -> None:
     """As written, but for the number of homes."""
-    page = (ROOT / "docs" / "variants.md").read_text("utf-8")
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
     script = page.partition("```py\n")[2].partition("```")[0]
     assert "limit=30, spread=True" in script
     (tmp_path / "my_filter.py").write_text(script)

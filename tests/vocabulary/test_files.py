@@ -15,7 +15,6 @@ from rpms.evals.records.run_folder import EPISODES, MANIFEST, RunWriter
 from rpms.evals.records.schema import EpisodeLine, Manifest
 from rpms.memory_store import write_snapshot
 from rpms.models.prices import rates_for
-from rpms.models.response_cache import default_file
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import (
     cache_dir,
@@ -149,25 +148,22 @@ def test_files_are_for_whom_the_umask_says(
     assert set(modes.values()) == {oct(0o666 & ~umask)}, modes
 
 
-def test_where_things_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("RPMS_RESPONSE_CACHE", "RPMS_CACHE", "XDG_CACHE_HOME"):
+def test_where_things_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RPMS_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert cache_dir() == Path("/home/me/.cache/rpms")
-    assert default_file() == cache_dir() / "responses.sqlite"
     monkeypatch.setenv("XDG_CACHE_HOME", "~/other")
     assert cache_dir() == Path("/home/me/other/rpms")
     monkeypatch.setenv("RPMS_CACHE", "~/mine")
     assert cache_dir() == Path("/home/me/mine") == expanded("~/mine", "it")
-    monkeypatch.setenv("RPMS_RESPONSE_CACHE", str(tmp_path / "mine.sqlite"))
-    assert default_file() == tmp_path / "mine.sqlite"
 
 
 @pytest.mark.parametrize(
     ("variable", "use"),
     [("RPMS_CACHE", cache_dir), ("ALFWORLD_DATA", data_root),
-     ("RPMS_RESPONSE_CACHE", default_file), ("RPMS_PRICES", lambda: rates_for("openai:x"))],
+     ("RPMS_PRICES", lambda: rates_for("openai:x"))],
 )  # fmt: skip
 def test_a_home_that_nobody_has(
     variable: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch

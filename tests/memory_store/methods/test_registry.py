@@ -26,6 +26,7 @@ from rpms.memory_store.methods import (
 from rpms.memory_store.methods.note_method import NoteMethod, candidate
 from rpms.memory_store.methods.writing import tidy
 from rpms.models import retrying
+from rpms.models.reply_cache import cached_replies
 from rpms.models.retrying import FIRST_TRIES, RETRY
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
@@ -122,7 +123,7 @@ async def test_our_own_learns_and_saves_as_ever(tmp_path: Path) -> None:
 
 async def test_what_is_written_is_counted_over_the_trials(openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer("Plan: a", usage=(50, 5)))
-    run = context(openai_server, memory_method="reflexion", guard="policy", temperature=0.3)
+    run = context(openai_server, memory_method="reflexion", guard="procedure", temperature=0.3)
     first = await after_trial("alfworld", run, {}, record(success=False))
     second = await after_trial("alfworld", run, first, record(success=False))
     assert second["spent"] == {"model_calls": 2, "prompt_tokens": 100, "output_tokens": 10}
@@ -167,9 +168,10 @@ async def test_a_reply_from_the_cache_costs_nothing(
     tmp_path: Path, openai_server: OpenAIServer
 ) -> None:
     openai_server.plays("Plan: a")
-    run, cache = context(openai_server, memory_method="reflexion"), str(tmp_path / "replies")
+    run = context(openai_server, memory_method="reflexion")
     for calls in (1, 0):
-        cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False), cache)
+        with cached_replies(str(tmp_path / "replies")):
+            cross_trial_memory = await after_trial("alfworld", run, {}, record(success=False))
         assert (
             cross_trial_memory["reflections"] == ["a"]
             and cross_trial_memory["spent"]["model_calls"] == calls

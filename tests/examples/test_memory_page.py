@@ -1,4 +1,4 @@
-"""docs/memories.md: the method of one's own on the page is learned, played and evaluated."""
+"""docs/memory.md: the method of one's own on the page is learned, played and evaluated."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from rpms.memory_store import Note, read_notes
 from rpms.memory_store.methods import METHODS, MemoryMethod, RecallRequest
 from rpms.memory_store.methods.registry import ATTRIBUTES, checked_method, takes_manual
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.turn import EpisodeRecord
 from tests.examples.conftest import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "memories.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "memory.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## A method of your own")[2].partition("\n## ")[0]
 
 
@@ -31,7 +30,7 @@ def block(language: str) -> str:
 def test_the_class_of_the_page(tmp_path: Path, shell: Shell) -> None:
     (tmp_path / "mymodule.py").write_text(block("python"))
     # The page's own commands, with fewer tasks, and an evaluation.
-    learned = "--memory-method mymodule:Slogan --memory runs/m.slogan.jsonl"
+    learned = "--set memory_method=mymodule:Slogan --memory runs/m.slogan.jsonl"
     commands = block("bash").replace("--limit 12", "--limit 3") + (
         f"rpms eval {learned} --conditions C,D --limit 1 --max-steps 3 --out runs/e\n"
     )
@@ -56,9 +55,6 @@ def test_the_page_names_all_of_the_protocol() -> None:
     methods = {name for name in vars(MemoryMethod) if not name.startswith("_")}
     assert methods | ATTRIBUTES.keys() <= named
     assert all(f"| `{name}` | {method.title}" in PAGE for name, method in METHODS.items())
-    fields = EpisodeRecord.__annotations__.items()
-    required = [name for name, kind in fields if "NotRequired" not in str(kind)]
-    assert required and all(f'"{name}": ' in PAGE for name in required)
     for flag in ATTRIBUTES.keys() - {"name"}:
         assert f"`{flag}` = {getattr(MemoryMethod, flag)}" in protocol
     for table, fields in ((request, RecallRequest._fields), (note, Note.model_fields)):
@@ -106,8 +102,8 @@ def test_the_commands_refuse_it_before_anything_is_played(tmp_path: Path, shell:
     wrong = "class Mine(Slogan):\n    async def learn(self, records): ...\n"
     (tmp_path / "mymodule.py").write_text(f"{block('python')}\n\n{wrong}")
     for command in ("learn --method mymodule:Mine --out m.jsonl",
-                    "run --memory-method mymodule:Mine",
-                    "eval --memory-method mymodule:Mine --out e"):  # fmt: skip
+                    "run --set memory_method=mymodule:Mine",
+                    "eval --set memory_method=mymodule:Mine --out e"):  # fmt: skip
         done = shell(f"rpms {command}", tmp_path)
         assert done.code == 2 and done.out == "" and done.err.count("\n") == 1
         assert f"Mine.learn: too many positional arguments; {LEARN}" in done.err
