@@ -96,7 +96,10 @@ def without_calls(belief: Belief) -> Belief:
 
 
 def copy_belief(belief: Belief) -> Belief:
-    """A deep copy, so that updates and simulations never change their input."""
+    """A copy, so that updates and simulations never change their input.
+
+    It is deep but for past calls: there are many in a long conversation, and nothing changes one.
+    """
     copy = Belief(**belief)
     for name, part in belief.items():
         if isinstance(part, (list, dict)):
@@ -106,7 +109,6 @@ def copy_belief(belief: Belief) -> Belief:
     copy["events"] = [event.copy() for event in belief["events"]]
     copy["records"] = {thing: dict(fields) for thing, fields in copy["records"].items()}
     copy["owned"] = {thing: [*fields] for thing, fields in copy["owned"].items()}
-    copy["calls"] = [{**call, "arguments": dict(call["arguments"])} for call in copy["calls"]]
     return copy
 
 
