@@ -19,7 +19,6 @@ from langgraph.store.base import BaseStore
 from rpms.envs import get_environment
 from rpms.memory_store import (
     Candidate,
-    Entry,
     MemoryIndex,
     controlled,
     load_from_store,
@@ -29,7 +28,7 @@ from rpms.memory_store import (
 )
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, ground
-from rpms.memory_store.lessons import learn
+from rpms.memory_store.lessons import learn, says_something
 from rpms.memory_store.methods.method import (
     Ask,
     Fill,
@@ -38,7 +37,7 @@ from rpms.memory_store.methods.method import (
     RecallRequest,
 )
 from rpms.memory_store.retrieval import Similarity
-from rpms.memory_store.stores import store_version
+from rpms.memory_store.snapshot import store_version
 from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import RunContext
@@ -119,11 +118,6 @@ class RpmsMemory(MemoryMethod):
         keys = get_environment(record["env"]).keys
         merged = merge_entries([*entries, *learn([record], manual)], keys)
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
-
-
-def says_something(entry: Entry) -> bool:
-    """Return False for a schema without preconditions and effects."""
-    return entry.type != "schema" or bool(entry.preconditions or entry.effects)
 
 
 def recall(
