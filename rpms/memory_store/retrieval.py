@@ -1,4 +1,4 @@
-"""M_cand: entries whose goal signature is similar to the goal's (Eq. 4).
+"""M_cand: entries whose goal signature is similar to the goal's (Eq. 4), a few of each kind.
 
 d_gamma requires the same goal type. The object counts 0.6 and the destination 0.4: in full for the
 same kind (plurals, numbers and letters are ignored), times 0.8 for a kind of the same category, and

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,12 +14,13 @@ from rpms.envs import get_environment
 from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, fill_roles
-from rpms.memory_store.methods.method import Ask, Fill, MemoryMethod, RecallRequest
+from rpms.memory_store.methods.method import Fill, MemoryMethod, RecallRequest
 from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NO_NAME, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
+from rpms.vocabulary.naming import replace_names
 from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
 
 # A model may have written an article before the role; the name brings its own or needs none.
@@ -51,12 +52,6 @@ class NoteMethod(MemoryMethod):
             return []
         file = Path(context.memory_file)
         return _open(file, env, self.name, stamp_of(file), context.memory_control, context.seed)
-
-    def writer(self, ask: Ask | None) -> Ask:
-        """Return ``ask``; raise an error if the run's model cannot write texts."""
-        if ask is None:
-            raise RpmsError(f"memory method '{self.name}' needs a language model to write it")
-        return ask
 
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
         """Print the notes, a line or paragraph each."""
@@ -131,19 +126,10 @@ def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> li
         return list(actions)
     source, target = get_environment(request.env).parse_goal(goal), request.moment.goal
     roles = {source[role]: target[role] for role in ("destination", "object")}
-    kinds_named = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
-    if not kinds_named:
-        return list(actions)
-    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, kinds_named))})(?!\w)")
-    return [pattern.sub(lambda name: roles[name[1]], action) for action in actions]
+    names = {name: other for name, other in roles.items() if name and other}
+    return [replace_names(action, names) for action in actions]
 
 
 def likeness(goal: str, other: str) -> float:
     """Return the similarity of two task sentences by their words, 0 to 1."""
     return fuzz.token_sort_ratio(goal.lower(), other.lower()) / 100
-
-
-def nearest(notes: Iterable[Note], goal: str) -> list[tuple[float, Note]]:
-    """Return the notes with the similarity of their tasks to this one, most similar first."""
-    scored = [(likeness(goal, note.goal), note) for note in notes]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from rpms.envs import get_environment
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate, nearest
+from rpms.memory_store.methods.note_method import NoteMethod, candidate, likeness
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -37,9 +37,10 @@ class Trajectories(NoteMethod):
 
 def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
     """Return the k trajectories with the most similar tasks."""
-    whole = (note for note in notes if note.kind == KIND)
-    alike = nearest(whole, request.moment.goal["sentence"])[: request.context.k]
-    return [candidate(note, request, score) for score, note in alike]
+    goal = request.moment.goal["sentence"]
+    scored = [(likeness(goal, note.goal), note) for note in notes if note.kind == KIND]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return [candidate(note, request, score) for score, note in scored[: request.context.k]]
 
 
 def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
