@@ -179,7 +179,8 @@ def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
     focus = focus_order(sentence)
     repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
-    for row in read_steps()[0][verb]:
+    steps, wording = read_steps()
+    for row in steps[verb]:
         single = Focus(row.target, row.object, row.which)
         for number, (label, thing, which) in enumerate(repeats.get(row.each, [single]), start=1):
             filled = {**blanks, "number": str(number)}
@@ -191,10 +192,14 @@ def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
                 slots["limits"] = limits
             texts = {"target": target, "an_object": _article(slots["object"]), **slots}
             order = " ".join(row.words.format(**{**filled, **texts}).split())
-            tests = [text.format(**filled) for text in row.done]
-            done, when = _any(task, tests), _in_words(task, tests)
-            words = _spelled(order, task.kind, sentence)
-            plan.append(ProcedureStep(row.name, target, words, slots, done, row.demanded, when))
+            tests = _tests(task, [text.format(**filled) for text in row.done])
+            when = ", or ".join(wording[name].format(what) for name, what in tests)
+            # Goals are in lower case, and some names are not: "unknown substance B".
+            spelled = re.search(re.escape(task.kind), sentence, re.I)
+            words = order.replace(task.kind, spelled[0]) if spelled and task.kind else order
+            plan.append(
+                ProcedureStep(row.name, target, words, slots, _any(task, tests), row.demanded, when)
+            )
     return tuple(plan)
 
 
@@ -207,30 +212,19 @@ def _in_room(room: str) -> str:
     return room if room in ("", "outside") else f"in the {room}"
 
 
-def _spelled(words: str, thing: str, sentence: str) -> str:
-    """Restore the capital letters of the task: goals are in lower case, ``substance B`` is not."""
-    found = re.search(re.escape(thing), sentence, re.I)
-    return words.replace(thing, found[0]) if found and thing else words
-
-
 def _limit(when: str) -> tuple[str, float, str]:
     """``above 50.0 degrees celsius``."""
     side, number, unit = when.split(" ", 2)
     return side, float(number), unit
 
 
-def _any(task: ScienceTask, texts: Sequence[str]) -> Callable[[Belief], bool]:
-    """True if one of the tests holds. A test without argument applies to the task's object."""
-    tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
-    return lambda belief: any(test(belief, task, what) for test, what in tests)
-
-
-def _in_words(task: ScienceTask, texts: Sequence[str]) -> str:
-    words = read_steps()[1]
-    return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
+def _any(task: ScienceTask, tests: Sequence[tuple[str, str]]) -> Callable[[Belief], bool]:
+    """True if one of the tests holds."""
+    return lambda belief: any(TESTS[name](belief, task, what) for name, what in tests)
 
 
 def _tests(task: ScienceTask, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """The names of tests with their arguments; the task's object for one without."""
     read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
     return [(match[1], match[2] or task.object) for match in read if match]
 

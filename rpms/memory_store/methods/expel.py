@@ -12,8 +12,14 @@ from typing import NamedTuple
 
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate, likeness
-from rpms.memory_store.methods.trajectories import similar, transcript, won_trajectories
+from rpms.memory_store.methods.note_method import (
+    NoteMethod,
+    candidate,
+    likeness,
+    similar,
+    transcript,
+    won_trajectories,
+)
 from rpms.memory_store.methods.writing import tidy, writing_prompt
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall

@@ -1,9 +1,9 @@
-"""Base class of methods that keep texts: their file, their prompt block, and their candidates."""
+"""Methods that keep texts: their file, block and candidates, and the plainest of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from rpms.envs import get_environment
 from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, fill_roles
-from rpms.memory_store.methods.method import Fill, MemoryMethod, RecallRequest
+from rpms.memory_store.methods.method import Ask, Fill, Learned, MemoryMethod, RecallRequest
 from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NO_NAME, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
@@ -22,7 +22,11 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
 from rpms.vocabulary.naming import replace_names
 from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
+from rpms.vocabulary.turn import EpisodeRecord
 
+TRAJECTORY = "trajectory"
+LONGEST_LINE = 80
+"""Characters kept of one observation, because the knowledge blocks have a token budget."""
 # A model may have written an article before the role; the name brings its own or needs none.
 _BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 
@@ -133,3 +137,73 @@ def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> li
 def likeness(goal: str, other: str) -> float:
     """Return the similarity of two task sentences by their words, 0 to 1."""
     return fuzz.token_sort_ratio(goal.lower(), other.lower()) / 100
+
+
+class Trajectories(NoteMethod):
+    """The k most similar won tasks, step by step.
+
+    This is the baseline that every condensed memory has to beat. No model writes anything.
+    """
+
+    name = "trajectories"
+    title = "whole trajectories"
+    heading = "Past Experience - Solved Tasks"
+
+    def recall(self, request: RecallRequest) -> list[Recall]:
+        """Return the trajectories with the most similar task sentences."""
+        return similar(self.frozen(request.env, request.context), request)
+
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
+        """Keep the shortest won episode of each task."""
+        return Learned(won_trajectories(records))
+
+
+def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
+    """Return the k trajectories with the most similar tasks."""
+    goal = request.moment.goal["sentence"]
+    scored = [(likeness(goal, note.goal), note) for note in notes if note.kind == TRAJECTORY]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return [candidate(note, request, score) for score, note in scored[: request.context.k]]
+
+
+def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
+    """Return one note per won task, with its shortest win."""
+    best: dict[str, EpisodeRecord] = {}
+    for record in records:
+        if record["success"]:
+            shortest = best.setdefault(record["task"], record)
+            if len(record["history"]) < len(shortest["history"]):
+                best[record["task"]] = record
+    return [
+        Note(
+            id=f"{TRAJECTORY}_{number}",
+            kind=TRAJECTORY,
+            text=f"Task: {record['goal']}\n{steps(record, refused=False)}",
+            goal=record["goal"],
+            goal_type=goal_type(record),
+            actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
+        )
+        for number, (_, record) in enumerate(sorted(best.items()), start=1)
+    ]
+
+
+def goal_type(record: EpisodeRecord) -> str:
+    return get_environment(record["env"]).parse_goal(record["goal"])["type"]
+
+
+def steps(record: EpisodeRecord, longest: int = LONGEST_LINE, refused: bool = True) -> str:
+    """Print the actions and observations, a line each; ``refused`` includes rejected actions."""
+    lines = []
+    for turn in record["history"]:
+        if turn["failed"] and not refused:
+            continue
+        seen = " ".join(turn["observation"].split())
+        if len(seen) > longest:
+            seen = f"{seen[:longest].rstrip()} ..."
+        lines += [f"> {turn['action'] or '(no action)'}", seen]
+    return "\n".join(line for line in lines if line)
+
+
+def transcript(record: EpisodeRecord) -> str:
+    """Print a whole episode for a writing prompt."""
+    return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"
