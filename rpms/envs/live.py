@@ -198,7 +198,6 @@ def _restore(episode_id: str, task: Task, history: Sequence[Turn], state: Simula
 
 
 def close_all() -> None:
-    """Close every game of this process."""
 
     def work() -> None:
         with _lock:

@@ -69,8 +69,6 @@ class Found(NamedTuple):
 
 
 class MemoryIndex:
-    """An index of a memory's entries by goal."""
-
     def __init__(
         self,
         entries: Iterable[Entry] = (),

@@ -34,7 +34,6 @@ KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 
 def default_timeout(name: str) -> float:
-    """Return the default time limit of a call."""
     return local.LOCAL_TIMEOUT_S if local.is_local(name) else SERVER_TIMEOUT_S
 
 

@@ -121,7 +121,6 @@ def _entries(file: str) -> Iterable[tuple[str, Any]]:
 
 
 def adapter_file(name: str) -> Path:
-    """Return the adapter of a tuned model."""
     file = CARDS / adapters()[name].file
     if not is_file(file):
         raise RpmsError(f"the adapter of 'local:{name}' is not here: {file}; reinstall RPMS")

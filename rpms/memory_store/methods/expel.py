@@ -39,8 +39,6 @@ _ORDER = ("DISAGREE", "REMOVE", "AGREE", "EDIT", "ADD")
 
 
 class Insight(NamedTuple):
-    """A sentence and its votes."""
-
     text: str
     votes: int
 

@@ -178,7 +178,7 @@ def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
         Note(
             id=f"{TRAJECTORY}_{number}",
             kind=TRAJECTORY,
-            text=f"Task: {record['goal']}\n{steps(record, refused=False)}",
+            text=f"Task: {record['goal']}\n{steps(record, rejected=False)}",
             goal=record["goal"],
             goal_type=goal_type(record),
             actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
@@ -191,11 +191,11 @@ def goal_type(record: EpisodeRecord) -> str:
     return get_environment(record["env"]).parse_goal(record["goal"])["type"]
 
 
-def steps(record: EpisodeRecord, longest: int = LONGEST_LINE, refused: bool = True) -> str:
-    """Print the actions and observations, a line each; ``refused`` includes rejected actions."""
+def steps(record: EpisodeRecord, longest: int = LONGEST_LINE, rejected: bool = True) -> str:
+    """Print the actions and observations, a line each; ``rejected`` includes rejected ones."""
     lines = []
     for turn in record["history"]:
-        if turn["failed"] and not refused:
+        if turn["failed"] and not rejected:
             continue
         seen = " ".join(turn["observation"].split())
         if len(seen) > longest:
@@ -205,5 +205,4 @@ def steps(record: EpisodeRecord, longest: int = LONGEST_LINE, refused: bool = Tr
 
 
 def transcript(record: EpisodeRecord) -> str:
-    """Print a whole episode for a writing prompt."""
     return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"
