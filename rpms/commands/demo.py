@@ -235,8 +235,8 @@ def outcome(episode: ShownEpisode) -> str:
 
 
 def _judgement(plan: RunPlan) -> Iterator[str]:
-    from rpms.models.model_card import results_of
     from rpms.models.opening import LABELS
+    from rpms.models.weights import results_of
 
     if plan.context.model in LABELS:
         yield "The planner is not a language model, so this is no evidence for the method."

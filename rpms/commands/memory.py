@@ -82,7 +82,7 @@ def check(file: FileArgument) -> None:
     """
     from rpms.envs import get_environment
     from rpms.memory_store import read_snapshot
-    from rpms.memory_store.checking import unearned
+    from rpms.memory_store.lessons import unearned
 
     header, entries = read_snapshot(file)
     lines = {entry.id: number for number, entry in enumerate(entries, start=2)}

@@ -96,7 +96,11 @@ def play(
     episode_id: str, task: Task, history: Sequence[Turn], action: str, state: SimulatorState = None
 ) -> Outcome:
     """Execute one action; restore the episode first if needed."""
-    live = _current_game(episode_id, task, history, state)
+    live = _take(episode_id)
+    # The history may be behind the game: a resumed checkpoint, a lost answer.
+    if live is None or live.played != _actions(history):
+        _release(live)
+        live = _restore(episode_id, task, history, state)
     with _closed_on_failure(live.game):
         outcome = live.game.step(action)
     live.played.append(action)
@@ -120,18 +124,6 @@ def inspect(episode_id: str, read: Callable[[LiveGame], T]) -> T | None:
         return read(live.game)
     finally:
         _put(episode_id, live)
-
-
-def _current_game(
-    episode_id: str, task: Task, history: Sequence[Turn], state: SimulatorState
-) -> _Live:
-    """The episode's game at the end of its history, restored if needed."""
-    live = _take(episode_id)
-    # The history may be behind the game: a resumed checkpoint, a lost answer.
-    if live is None or live.played != _actions(history):
-        _release(live)
-        live = _restore(episode_id, task, history, state)
-    return live
 
 
 def _take(episode_id: str) -> _Live | None:
@@ -206,7 +198,6 @@ def _restore(episode_id: str, task: Task, history: Sequence[Turn], state: Simula
 
 
 def close_all() -> None:
-    """Close every game of this process."""
 
     def work() -> None:
         with _lock:
@@ -220,6 +211,4 @@ def close_all() -> None:
     _thread.submit(work).result()
 
 
-@atexit.register
-def _shut_down() -> None:
-    _thread.shutdown(wait=False, cancel_futures=True)
+atexit.register(_thread.shutdown, wait=False, cancel_futures=True)

@@ -32,7 +32,9 @@ def load_manual(
         return without_knowledge(read_manual(folder))
     if not (rules_dir or without):
         return sound_manual(read_manual(folder), folder)
-    return _load(folder, rules_dir, tuple(names_in(without)), _stamp(rules_dir))
+    files = rule_files(Path(rules_dir)) if rules_dir else []
+    content = tuple((file.name, *stamp_of(file)) for file in files)  # changes with the files
+    return _load(folder, rules_dir, tuple(names_in(without)), content)
 
 
 def load_commands(env: str) -> Manual:
@@ -47,12 +49,6 @@ def load_commands(env: str) -> Manual:
 @lru_cache(maxsize=64)
 def _commands(env: str, manual: Manual) -> Manual:
     return with_results(manual, get_environment(env).results)
-
-
-def _stamp(rules_dir: str) -> Stamp:
-    """A cache key that changes when the files of a folder change."""
-    files = rule_files(Path(rules_dir)) if rules_dir else []
-    return tuple((file.name, *stamp_of(file)) for file in files)
 
 
 @lru_cache(maxsize=64)

@@ -1,17 +1,17 @@
 """Episodic memory M: entries, frozen snapshots, retrieval by goal signature, database stores."""
 
 from rpms.memory_store.controls import controlled, controlled_notes
-from rpms.memory_store.entries import Entry, Note, parse_entry
-from rpms.memory_store.merging import merge_entries
+from rpms.memory_store.entries import Entry, Note, merge_entries, parse_entry
 from rpms.memory_store.retrieval import Candidate, MemoryIndex
 from rpms.memory_store.snapshot import (
     Header,
+    load_from_store,
     read_header,
     read_notes,
     read_snapshot,
+    save_to_store,
     write_snapshot,
 )
-from rpms.memory_store.stores import load_from_store, save_to_store
 
 __all__ = [
     "Candidate",

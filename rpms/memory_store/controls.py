@@ -20,6 +20,7 @@ from rpms.memory_store.contradictions import contradictions
 from rpms.memory_store.entries import Entry, Finds, Note, Schema, Success, parse_entry
 from rpms.vocabulary.context import Control as Control
 from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.naming import replace_names
 
 CONTROLS: tuple[Control, ...] = get_args(Control)
 _ANY_OF_A_KIND = re.compile(r"\{a ([^{}]+)\}")
@@ -136,7 +137,7 @@ def _turned(
             "corrective_rule": "it was refused every time",
             "occurrence_count": entry.success_count,
         }
-    advice = {name: [_renamed(action, wrong) for action in data[name]]
+    advice = {name: [replace_names(action, wrong) for action in data[name]]
               for name in ("actions", "lifted")}  # fmt: skip
     return data | advice
 
@@ -163,15 +164,6 @@ def _ring(kinds: set[str], chance: random.Random) -> dict[str, str]:
     ring = sorted(kinds)
     chance.shuffle(ring)
     return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
-
-
-def _renamed(action: str, wrong: Mapping[str, str]) -> str:
-    """Exchange every kind in an action, with or without a number."""
-    if not wrong:
-        return action
-    longest_first = sorted(wrong, key=len, reverse=True)
-    kinds = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)")
-    return kinds.sub(lambda match: wrong[match[1]], action)
 
 
 def controlled_notes(notes: Sequence[Note], control: Control, seed: int = 0) -> list[Note]:

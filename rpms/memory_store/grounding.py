@@ -183,8 +183,12 @@ def _remaining(
         return stated._replace(not_groundable=COMPLETED)
     steps = [action for step, doors in ahead.items() for action in (*doors, actions[step])]
     behind = [action for step, action in enumerate(actions) if step not in ahead]
-    advice = new_advice(steps, done=behind, solves=_solves(entry, steps, moment))
-    return GroundedEntry(advice)
+    imagined = copy_belief(moment.belief)
+    for action in steps:
+        simulate_in_place(moment.commands, action, imagined)
+    # It won an episode, and would meet the conditions of this goal too.
+    solves = bool(entry.get("solves")) and moment.solved(moment.goal, imagined) is not False
+    return GroundedEntry(new_advice(steps, done=behind, solves=solves))
 
 
 def remaining_steps(actions: Sequence[str], moment: GroundingContext) -> dict[int, list[str]]:
@@ -218,14 +222,6 @@ def _doors_in_the_way(action: str, belief: Belief, commands: Manual) -> list[str
     if opener is None:
         return []
     return [opener.syntax.format(**{opener.parameters[0]: place}) for place in closed]
-
-
-def _solves(entry: Mapping[str, Any], steps: Sequence[str], moment: GroundingContext) -> bool:
-    """Return True if the snippet won an episode, and would meet the conditions of this goal too."""
-    imagined = copy_belief(moment.belief)
-    for action in steps:
-        simulate_in_place(moment.commands, action, imagined)
-    return bool(entry.get("solves")) and moment.solved(moment.goal, imagined) is not False
 
 
 def _steps_followed(actions: Sequence[str], moment: GroundingContext) -> int:
@@ -405,7 +401,9 @@ def fill_roles(moment: GroundingContext, roles: Iterable[str]) -> dict[str, str]
 
 def _role_name(moment: GroundingContext, role: str) -> str:
     if role == NAMED_OBJECT:
-        return _as_written(moment.goal)
+        goal = moment.goal  # the sentence may spell its object otherwise: "unknown substance B"
+        written = re.search(rf"\b{re.escape(goal['object'])}\b", goal["sentence"], re.I)
+        return written[0] if written else goal["object"]
     if role.endswith("'s place"):
         thing = _role_name(moment, role.removesuffix("'s place"))
         return moment.belief["last_seen"].get(thing, NO_NAME)
@@ -413,12 +411,6 @@ def _role_name(moment: GroundingContext, role: str) -> str:
         return _object(moment)
     kind = role.removeprefix("a ") if role.startswith("a ") else moment.goal["destination"]
     return _nearest(moment, kind)
-
-
-def _as_written(goal: GoalSpec) -> str:
-    """Return the goal's object as its sentence spells it: ``unknown substance B``."""
-    found = re.search(rf"\b{re.escape(goal['object'])}\b", goal["sentence"], re.I)
-    return found[0] if found else goal["object"]
 
 
 def _object(moment: GroundingContext) -> str:

@@ -14,16 +14,23 @@ success, even if the tool executed it. Roles replace the names of the scene.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any, NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry, merge_entries, parse_entry
+from rpms.memory_store.entries import CriticalFailure, Success
 from rpms.memory_store.grounding import FATAL, NOT_UNDERSTOOD, UNEXPLAINED
-from rpms.memory_store.roles import goes_nowhere, to_roles, useful_actions, without_repeats
+from rpms.memory_store.roles import (
+    goes_nowhere,
+    roles_in,
+    to_roles,
+    useful_actions,
+    without_repeats,
+)
 from rpms.rules import Manual, already_done, check_action, match_action, needed_actions
 from rpms.rules.answers import belief_after
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
@@ -454,3 +461,39 @@ def _literals(parameters: tuple[str, ...]) -> tuple[str, ...]:
         for chosen in permutations(parameters, arity)
     ]
     return tuple(sorted(texts))
+
+
+def says_something(entry: Entry) -> bool:
+    """Return False for a schema without preconditions and effects."""
+    return entry.type != "schema" or bool(entry.preconditions or entry.effects)
+
+
+def unearned(entries: Sequence[Entry], env: Environment) -> Iterator[tuple[Entry, str]]:
+    """Yield each entry that should not be recalled as it is, and its fault.
+
+    Learning creates none of them; a file that was edited by hand may contain some.
+    """
+    manual = load_manual(env.name)
+    fatal = {
+        (entry.goal_signature, entry.lifted or entry.failed_action): entry.id
+        for entry in entries
+        if isinstance(entry, CriticalFailure)
+    }
+    for entry in entries:
+        if not says_something(entry):
+            yield entry, "it says neither what the action needs nor what it does"
+        if not isinstance(entry, Success):
+            continue
+        steps = entry.lifted or entry.actions
+        if ended := fatal.get((entry.goal_signature, steps[-1])):
+            yield entry, f"its last action ended an episode with the same goal badly ({ended})"
+        if repeated := [a for a, b in pairwise(steps) if a == b]:
+            yield entry, f"'{repeated[0]}' stands twice in a row"
+        if not entry.won and any(gives_answer(manual, action) for action in entry.actions):
+            yield entry, "it gives an answer, and its episode is not marked as won"
+        for step in entry.lifted:
+            matched = match_action(manual, step)
+            names = matched[1].values() if matched else ()
+            if foreign := [n for n in names if not roles_in(n) and env.individual(n)]:
+                yield entry, f"'{foreign[0]}' means another thing in another task"
+                break

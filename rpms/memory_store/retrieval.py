@@ -1,4 +1,4 @@
-"""M_cand: entries whose goal signature is similar to the goal's (Eq. 4).
+"""M_cand: entries whose goal signature is similar to the goal's (Eq. 4), a few of each kind.
 
 d_gamma requires the same goal type. The object counts 0.6 and the destination 0.4: in full for the
 same kind (plurals, numbers and letters are ignored), times 0.8 for a kind of the same category, and
@@ -62,15 +62,13 @@ class Candidate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The candidates for a goal, and the number of entries above the threshold."""
+    """The candidates for a goal, best first, and the counts of the others, by outcome."""
 
     candidates: list[Candidate]
-    near: int
+    truncated: dict[str, int]
 
 
 class MemoryIndex:
-    """An index of a memory's entries by goal."""
-
     def __init__(
         self,
         entries: Iterable[Entry] = (),
@@ -102,24 +100,36 @@ class MemoryIndex:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def recall(
+    def find(
         self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None = None
-    ) -> list[Candidate]:
-        """Return snippets and lessons with d_gamma * weight >= theta, best first.
+    ) -> Found:
+        """Find snippets and lessons with d_gamma * weight >= theta; cached for later steps.
 
         At most ``CHOICE`` times k of each bucket are listed, with equal experiences as one; the
-        caller selects k of them. ``truncated`` counts the others.
+        caller selects k of them.
         """
-        return self._find(goal, theta, k, similarity).candidates
-
-    def truncated(
-        self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None = None
-    ) -> dict[str, int]:
-        """Count the entries above the threshold that ``recall`` does not list, by outcome."""
-        candidates, near = self._find(goal, theta, k, similarity)
-        represented = sum(candidate.entries for candidate in candidates)
-        counts = {"duplicate": represented - len(candidates), "over top-k": near - represented}
-        return {outcome: count for outcome, count in counts.items() if count}
+        key = (goal, theta, k, similarity)
+        if key not in self._found:
+            alike = similarity or self.nearness
+            scores = {other: alike(goal, other) for other in {r.goal for r in self._rows}}
+            near: dict[Bucket, list[tuple[float, Row]]] = defaultdict(list)
+            places: Counter[tuple[GoalSignature, Bucket]] = Counter()
+            total = 0
+            for row in self._rows:
+                if not scores[row.goal]:
+                    continue
+                score = scores[row.goal] * row.entry.retrieval_weight
+                places[row.goal, row.bucket] += 1
+                if score >= theta:
+                    total += 1
+                    if places[row.goal, row.bucket] <= CHOICE * k:
+                        near[row.bucket].append((score, row))
+            candidates = _ranked(c for rows in near.values() for c in _merge(rows)[: CHOICE * k])
+            represented = sum(candidate.entries for candidate in candidates)
+            counts = {"duplicate": represented - len(candidates), "over top-k": total - represented}
+            truncated = {outcome: count for outcome, count in counts.items() if count}
+            self._found[key] = Found(candidates, truncated)
+        return self._found[key]
 
     def schemas(self, actions: Iterable[str]) -> list[Candidate]:
         """Return the schema with the highest confidence for each of these actions."""
@@ -158,30 +168,6 @@ class MemoryIndex:
                 if any(same_kind(word, kind) for kind in kinds)
             )
         return self._categories[word]
-
-    def _find(
-        self, goal: GoalSignature, theta: float, k: int, similarity: Similarity | None
-    ) -> Found:
-        """Find the candidates for a goal; the result is cached for later steps."""
-        key = (goal, theta, k, similarity)
-        if key not in self._found:
-            alike = similarity or self.nearness
-            scores = {other: alike(goal, other) for other in {r.goal for r in self._rows}}
-            near: dict[Bucket, list[tuple[float, Row]]] = defaultdict(list)
-            places: Counter[tuple[GoalSignature, Bucket]] = Counter()
-            total = 0
-            for row in self._rows:
-                if not scores[row.goal]:
-                    continue
-                score = scores[row.goal] * row.entry.retrieval_weight
-                places[row.goal, row.bucket] += 1
-                if score >= theta:
-                    total += 1
-                    if places[row.goal, row.bucket] <= CHOICE * k:
-                        near[row.bucket].append((score, row))
-            chosen = (c for rows in near.values() for c in _merge(rows)[: CHOICE * k])
-            self._found[key] = Found(_ranked(chosen), total)
-        return self._found[key]
 
 
 def _row(entry: GoalEntry, keys: Keys) -> Row:

@@ -146,7 +146,6 @@ def prepare_weights(model: str, report: Report) -> Path:
 
 
 def find_lora(name: str, model: Path) -> Path:
-    """Return the adapter's file, checked."""
     file = expanded(name, "lora")
     if not is_file(file):
         raise RpmsError(f"there is no LoRA adapter '{name}'; give a GGUF file, see docs/models.md")

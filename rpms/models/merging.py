@@ -38,10 +38,6 @@ class LowRank(NamedTuple):
     b: np.ndarray[Any, Any]
     scale: float
 
-    def applied_to(self, matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        changed: np.ndarray[Any, Any] = matrix + self.scale * (self.b @ self.a)
-        return changed
-
 
 def merged_file(name: str, base: Path) -> Path:
     """Return the path of a tuned model's merged weights, whether it exists or not."""
@@ -134,5 +130,6 @@ def _add_tensor(writer: Any, tensor: Any, changes: Mapping[str, LowRank]) -> Non
     data, kind = tensor.data, tensor.tensor_type
     if change := changes.get(tensor.name):
         kind = gguf.GGMLQuantizationType[MERGED_TYPE]
-        data = quantize(change.applied_to(dequantize(data, tensor.tensor_type)), kind)
+        matrix = dequantize(data, tensor.tensor_type)
+        data = quantize(matrix + change.scale * (change.b @ change.a), kind)
     writer.add_tensor(tensor.name, data, raw_dtype=kind)

@@ -15,24 +15,25 @@ from typing import Any, NamedTuple
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
-from rpms.models import community, controls, local, sim
+from rpms.models import controls, local, sim
 from rpms.models.constrained import constrain
 from rpms.models.merging import MERGER
 from rpms.models.weights import adapters, catalogue, pulled
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import allow_current_folder, is_path, load_object, paths_allowed
 from rpms.vocabulary.safe_text import hide_secrets_of, redact
+from rpms.vocabulary.spelling import offer
 
 CONTROLS = tuple(controls.LABELS)
 LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
 """Labels in tables for the models that are not language models."""
 SERVER_TIMEOUT_S = 60.0
+COMMUNITY_INSTALL = "pip install -e '.[community]' in a clone"
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """The environment variables with the API keys."""
 
 
 def default_timeout(name: str) -> float:
-    """Return the default time limit of a call."""
     return local.LOCAL_TIMEOUT_S if local.is_local(name) else SERVER_TIMEOUT_S
 
 
@@ -127,7 +128,7 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
 
             return PlainChatOpenAI(model=model, **options)
         if provider == "community":
-            return community.open_community(model, options)
+            return _open_community(model, options)
         from langchain.chat_models import init_chat_model
 
         created: BaseChatModel = init_chat_model(model, model_provider=provider, **options)
@@ -142,6 +143,37 @@ def _create(provider: str, model: str, options: dict[str, Any]) -> BaseChatModel
         text = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         first = (text.strip() or type(error).__name__).splitlines()[0]
         raise RpmsError(redact(f"cannot open model '{provider}:{model}': {first}")) from error
+
+
+def _open_community(spec: str, options: dict[str, Any]) -> BaseChatModel:
+    """Open ``CLASS:NAME`` of langchain-community, or a ``CLASS`` that needs no name.
+
+    The classes share no settings: each gets those that it has fields for. A base URL is an error,
+    because some classes accept it and still call their own server.
+    """
+    kind, _, name = spec.partition(":")
+    if "base_url" in options:
+        raise RpmsError(
+            f"'community:{spec}' takes no base URL: its class has its own settings for that; for a "
+            "server of OpenAI's protocol use openai:NAME"
+        )
+    try:
+        from langchain_community import chat_models
+    except ImportError as error:
+        raise RpmsError(f"provider 'community' is not installed: {COMMUNITY_INSTALL}") from error
+    if kind not in chat_models.__all__:
+        names = sorted(chat_models.__all__)
+        raise RpmsError(f"langchain-community has no chat model '{kind}'; {offer(kind, names)}")
+    model = getattr(chat_models, kind)
+    fields = {*model.model_fields, *(field.alias for field in model.model_fields.values())}
+    settings = {key: value for key, value in options.items() if key in fields}
+    if name:
+        spelling = next((field for field in ("model", "model_name") if field in fields), None)
+        if spelling is None:
+            raise RpmsError(f"{kind} of langchain-community takes no name of a model")
+        settings[spelling] = name
+    opened: BaseChatModel = model(**settings)
+    return opened
 
 
 class ModelChoice(NamedTuple):
@@ -179,7 +211,7 @@ def choices() -> list[ModelChoice]:
         ModelChoice(
             "community:CLASS:NAME",
             "a chat model of langchain-community, by its class",
-            "" if find_spec(community.PACKAGE) else community.INSTALL,
+            "" if find_spec("langchain_community") else COMMUNITY_INSTALL,
         ),
         ModelChoice(
             "PROVIDER:NAME",

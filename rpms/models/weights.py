@@ -1,4 +1,7 @@
-"""Download and read the weights of local models: GGUF files in the cache folder."""
+"""Download and read the weights of local models: GGUF files in the cache folder.
+
+A model that we tuned has a card: a Markdown page whose YAML front matter has its results.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,21 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import httpx
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import cache_dir, is_file, open_file, whole_file
 
 HUB = "https://huggingface.co"
 CHUNK = 1 << 20
+CARDS = Path(__file__).with_name("adapters")
+"""The folder of the adapters; the card of the model ``local:NAME`` is called ``NAME.md``."""
+FENCE = "---\n"
+Share = Annotated[float, Field(ge=0, le=1)]
 Report = Callable[[str], None]
 
 MAGIC = b"GGUF"
@@ -63,6 +70,37 @@ class Adapter(BaseModel):
     env: str
 
 
+class CardResults(BaseModel):
+    """The results on a model's card.
+
+    Attributes:
+        split: the split of the tasks.
+        tasks: their number.
+        tunings: the number of tunings that the shares are means of.
+        won: the share of tasks won, by condition.
+        setup: the conditions of the measurement, if they differ from those of a local model.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    split: str
+    tasks: int
+    tunings: int = 1
+    won: dict[str, Share]
+    setup: str = ""
+
+
+def results_of(model: str) -> CardResults | None:
+    """Return the results on the card of a model; None without a card, or if it has none."""
+    name = model.removeprefix("local:").partition("?")[0]
+    file = CARDS / f"{name}.md"
+    if not model.startswith("local:") or "/" in name or not file.is_file():
+        return None
+    _, _, rest = file.read_text(encoding="utf-8").partition(FENCE)
+    front = yaml.safe_load(rest.partition(f"\n{FENCE}")[0]) or {}
+    return CardResults.model_validate(front["results"]) if "results" in front else None
+
+
 @cache
 def catalogue() -> dict[str, Weights]:
     """Return the models that can be pulled, by name."""
@@ -83,8 +121,7 @@ def _entries(file: str) -> Iterable[tuple[str, Any]]:
 
 
 def adapter_file(name: str) -> Path:
-    """Return the adapter of a tuned model."""
-    file = Path(__file__).with_name("adapters") / adapters()[name].file
+    file = CARDS / adapters()[name].file
     if not is_file(file):
         raise RpmsError(f"the adapter of 'local:{name}' is not here: {file}; reinstall RPMS")
     return file

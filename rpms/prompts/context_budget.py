@@ -15,9 +15,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from rpms.models.chat import open_chat, reply_tokens
+from rpms.models.chat import open_chat, reply_tokens, served_limit
 from rpms.models.constrained import innermost
-from rpms.models.served_limit import served_limit
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Message

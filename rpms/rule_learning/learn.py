@@ -234,10 +234,10 @@ def counts_of(rule: Hypothesis) -> dict[str, Any]:
     }
     return {
         "accepted": rule.accepted,
-        "refused": rule.rejected,
+        "rejected": rule.rejected,
         "unexplained": rule.unexplained,
         "kept": {text[literal]: rule.tested.get(literal, 0) for literal in rule.conditions},
-        "ways": [[str(template.predicate(literal))] for literal in rule.alternatives],
+        "alternatives": [str(template.predicate(literal)) for literal in rule.alternatives],
         "doubtful": [text[literal] for literal in rule.doubtful],
         "kinds": {
             template.parameters[at]: {kind: list(counts) for kind, counts in table.items()}

@@ -320,7 +320,6 @@ class RunContext:
 
     @property
     def condition(self) -> str:
-        """The letter of the condition."""
         if self.rules and self.memory:
             return "E" if self.guard == "procedure" else "D"
         if self.rules or self.memory:

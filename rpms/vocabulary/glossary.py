@@ -12,7 +12,6 @@ FILE = Path(__file__).with_name("glossary.yaml")
 
 @cache
 def read_glossary() -> dict[str, dict[str, str]]:
-    """The explanations by section and term."""
     sections: dict[str, dict[str, str]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     return sections
 

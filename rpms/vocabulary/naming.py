@@ -11,7 +11,7 @@ world and may be longer than the name. The two are compared in opposite directio
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from rpms.vocabulary.belief import kind_of
@@ -139,3 +139,12 @@ def find(names: Iterable[str], name: str) -> str | None:
 def words_of(phrases: Iterable[str]) -> set[str]:
     """The words of some names, without articles and prepositions."""
     return {word for phrase in phrases for word in _WORD.findall(phrase.lower())} - _SMALL_WORDS
+
+
+def replace_names(text: str, names: Mapping[str, str]) -> str:
+    """Exchange names in a text, each with or without a number after it."""
+    if not names:
+        return text
+    longest_first = sorted(names, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, longest_first))})(?!\w)")
+    return pattern.sub(lambda match: names[match[1]], text)

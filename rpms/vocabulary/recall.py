@@ -2,6 +2,8 @@
 
 Each stage decides about what the stages before it left, in this order:
 
+- *duplicate*, *over top-k* without being listed: ``memory_store.retrieval`` takes the entries of
+  similar goals, equal ones as one, and at most a multiple of k; the state counts the others;
 - *not groundable*: ``memory_store.grounding.ground`` finds no names for it in this scene;
 - *scf*: ``nodes.scf``, its recorded state does not match the belief;
 - *arbitration*: ``nodes.arbitration``, it conflicts with a rule;

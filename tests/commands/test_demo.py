@@ -25,7 +25,7 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
-from rpms.models import SimPlanner, model_card, open_model, opening
+from rpms.models import SimPlanner, open_model, opening, weights
 from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console, quantity
 from tests.command_line import Rpms
@@ -163,7 +163,7 @@ def test_the_shipped_model_loses_and_wins(rpms: Rpms, tmp_path: Path) -> None:
     assert not baseline.success and guarded.success and guarded.output_tokens > 0
     shown = _plain(done.out)
     assert re.search(r"'[a-z0-9 ]+' was rejected 3 times;", shown)
-    results = model_card.results_of("local:smollm2-alfworld")
+    results = weights.results_of("local:smollm2-alfworld")
     assert results and f"{results.won['D+verify']:.0%} under D+verify" in shown
     # Everybody sees this episode, also where another processor rounds differently.
     model = open_model(get_environment("alfworld").demo.model, max_tokens=96, timeout_s=600)

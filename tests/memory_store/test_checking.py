@@ -9,7 +9,7 @@ import pytest
 
 from rpms.envs import environment_names, get_environment
 from rpms.memory_store import parse_entry, read_snapshot, write_snapshot
-from rpms.memory_store.checking import unearned
+from rpms.memory_store.lessons import unearned
 from tests.command_line import in_process
 
 SCIENCE = {"goal_signature": "F1:find:plant", "state_signature": "room=kitchen|inventory=empty"}

@@ -80,7 +80,7 @@ def test_irrelevant_answers_every_goal_with_other_types_alone(memory: list[Entry
     answered = 0
     for signature in {entry.goal_signature for entry in before.values()}:
         goal = read_signature(signature)
-        for candidate in index.recall(goal, 0.6, 3):
+        for candidate in index.find(goal, 0.6, 3).candidates:
             recorded = before[candidate.entry["id"]].goal_signature
             assert read_signature(recorded).type != goal.type
             answered += 1

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpms.memory_store import merge_entries, parse_entry
-from rpms.memory_store.entries import Entry, Use
-from rpms.memory_store.merging import confidence, effects, preconditions
+from rpms.memory_store.entries import Entry, Use, confidence, effects, preconditions
 
 words = st.sampled_from(["mug", "apple", "plate"])
 

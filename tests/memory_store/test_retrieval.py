@@ -22,7 +22,7 @@ def snippet(number: int, goal: str, count: int = 1, held: str = "none") -> Entry
 
 
 def ids(index: MemoryIndex, goal: GoalSignature, theta: float = 0.6, k: int = 3) -> list[str]:
-    return [candidate.entry["id"] for candidate in index.recall(goal, theta, k)]
+    return [candidate.entry["id"] for candidate in index.find(goal, theta, k).candidates]
 
 
 def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
@@ -34,7 +34,8 @@ def test_type_is_exact_and_the_rest_goes_by_meaning() -> None:
     )  # fmt: skip
     goal = GoalSignature(HEAT, "mug", "cabinet")
     scores = {
-        candidate.entry["id"]: round(candidate.score, 2) for candidate in index.recall(goal, 0.6, 3)
+        candidate.entry["id"]: round(candidate.score, 2)
+        for candidate in index.find(goal, 0.6, 3).candidates
     }
     assert scores == {"success_1": 1.0, "success_2": 0.8, "success_3": 0.6}
     assert ids(index, goal, theta=0.9) == ["success_1"]
@@ -61,7 +62,9 @@ def test_there_is_a_choice_of_each_kind_and_counts_break_ties() -> None:
 def test_both_states_of_the_hand_have_their_share() -> None:
     full = [snippet(n, f"{HEAT}:mug:hot:desk", count=9, held="mug 1") for n in range(5)]
     empty = [snippet(n, f"{HEAT}:mug:hot:desk", count=1) for n in range(5, 10)]
-    candidates = MemoryIndex([*full, *empty]).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 1)
+    candidates = (
+        MemoryIndex([*full, *empty]).find(GoalSignature(HEAT, "mug", "desk"), 0.6, 1).candidates
+    )
     hands = [hand_was_empty(candidate.entry["state_signature"]) for candidate in candidates]
     assert sorted(hands) == [False] * 3 + [True] * 3
 
@@ -71,7 +74,9 @@ def test_equal_advice_of_several_goals_is_one_with_all_counts() -> None:
     for number, goal in enumerate((f"{HEAT}:mug:hot:desk", f"{HEAT}:cup:hot:desk")):
         data = snippet(number, goal, count=2).model_dump()
         entries.append(parse_entry({**data, "lifted": ["go to {a desk}"]}))
-    (candidate,) = MemoryIndex(entries, KINDS).recall(GoalSignature(HEAT, "mug", "desk"), 0.6, 3)
+    (candidate,) = (
+        MemoryIndex(entries, KINDS).find(GoalSignature(HEAT, "mug", "desk"), 0.6, 3).candidates
+    )
     assert (candidate.score, candidate.seen) == (1.0, 4)
 
 
@@ -82,7 +87,10 @@ def test_weight_counts_for_the_threshold_and_the_rank(paper_entries: list[dict[s
     keys = get_environment("scienceworld").keys
     index = MemoryIndex([parse_entry(data) for data in (critical, far, light)], keys=keys)
     goal = keys.goal(critical["goal_signature"])
-    scores = [(candidate.entry["id"], candidate.score) for candidate in index.recall(goal, 0.7, 3)]
+    scores = [
+        (candidate.entry["id"], candidate.score)
+        for candidate in index.find(goal, 0.7, 3).candidates
+    ]
     assert scores == [(critical["id"], 2.0), ("far", 1.2)]
 
 

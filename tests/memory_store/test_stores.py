@@ -31,7 +31,7 @@ from rpms.memory_store.entries import Entry
 from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.rpms import RpmsMemory
-from rpms.memory_store.stores import namespace
+from rpms.memory_store.snapshot import namespace
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.conftest import HOME

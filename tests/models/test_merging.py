@@ -17,8 +17,7 @@ import pytest
 from rpms.models import local, merging, open_model, weights
 from rpms.models.local import find_weights, prepare_weights
 from rpms.models.merging import merge, merged_file
-from rpms.models.model_card import results_of
-from rpms.models.weights import Adapter, adapter_file, adapters, read_metadata
+from rpms.models.weights import Adapter, adapter_file, adapters, read_metadata, results_of
 from rpms.vocabulary.errors import RpmsError
 from tools import adapter_gguf
 from tools.check_adapter import Difference, Expected, differences, read_lines

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from rpms.models import model_card
-from rpms.models.model_card import results_of
+from rpms.models import weights
+from rpms.models.weights import results_of
 
 ROW = "{split: test, tasks: 20, tunings: 3, won: {A: 0.25, D+verify: 0.9}}"
 
@@ -20,7 +20,7 @@ def card(folder: Path, front: str) -> None:
 def test_the_results_are_those_of_the_front_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_card, "CARDS", tmp_path)
+    monkeypatch.setattr(weights, "CARDS", tmp_path)
     card(tmp_path, f"results: {ROW}\n")
     results = results_of("local:tuned?threads=2")
     assert results and results.won == {"A": 0.25, "D+verify": 0.9}
@@ -30,7 +30,7 @@ def test_the_results_are_those_of_the_front_matter(
 def test_without_a_card_or_results_there_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_card, "CARDS", tmp_path / "cards")
+    monkeypatch.setattr(weights, "CARDS", tmp_path / "cards")
     (tmp_path / "cards").mkdir()
     card(tmp_path, f"results: {ROW}\n")
     card(tmp_path / "cards", "")
@@ -39,7 +39,7 @@ def test_without_a_card_or_results_there_are_none(
 
 
 def test_a_percentage_is_no_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_card, "CARDS", tmp_path)
+    monkeypatch.setattr(weights, "CARDS", tmp_path)
     card(tmp_path, f"results: {ROW.replace('0.9', '90')}\n")
     with pytest.raises(ValidationError, match="less than or equal to 1"):
         results_of("local:tuned")

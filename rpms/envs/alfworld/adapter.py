@@ -7,7 +7,6 @@ Only this module knows the difference.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from rpms.envs.alfworld import belief as beliefs
 from rpms.envs.alfworld import goals, truth
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.engine import GameEngine
-from rpms.envs.alfworld.game_file import GameFile
+from rpms.envs.alfworld.game_file import GameFile, digest_of
 from rpms.envs.alfworld.tasks import GENERATED, OFFICIAL, index_in, list_tasks, split_types
 from rpms.envs.base import Demo, Environment, LiveGame, Outcome, Task
 from rpms.vocabulary.belief import Belief
@@ -111,7 +110,7 @@ class AlfworldGame(LiveGame):
         command = to_game(action, self._engine.game.release.dialect)
         self._state = state = self._engine.step(command)
         observation = to_agent(state.feedback)
-        snapshot = {**self._engine.snapshot(), "said": _digest(observation)}
+        snapshot = {**self._engine.snapshot(), "said": digest_of(observation)}
         return Outcome(observation, state.done, state.won, float(state.won), state=snapshot)
 
     def facts(self) -> Any:
@@ -126,7 +125,7 @@ class AlfworldGame(LiveGame):
 
     def restore(self, task: Task, state: Mapping[str, Any], observation: str) -> None:
         """Load the task's game file and restore the state."""
-        if state["said"] != _digest(observation):
+        if state["said"] != digest_of(observation):
             raise EnvironmentFault(
                 f"{task['id']}: the saved state does not belong to the last recorded observation, "
                 f"{observation!r}; run the episode again"
@@ -139,10 +138,6 @@ class AlfworldGame(LiveGame):
         game = self._engine.game
         commands = [to_game(action, game.release.dialect) for action in actions]
         return truth.preconditions(commands, game, self._engine.facts())
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Alfworld(Environment):

@@ -89,13 +89,11 @@ class GameEngine:
 
     @property
     def game(self) -> GameFile:
-        """The loaded game file."""
         if self._game is None:
             raise EnvironmentFault("no game is loaded; call load() first")
         return self._game
 
     def load(self, gamefile: str | Path) -> None:
-        """Read a game file and make it the current game."""
         self.close()
         self._game = game = GameFile(Path(gamefile))
         static = game.start.keys() - set(_CHANGING)
@@ -104,7 +102,6 @@ class GameEngine:
         ]
 
     def reset(self) -> EngineState:
-        """Start the loaded game from its beginning."""
         self._begin()
         banner = "-= Welcome to TextWorld, ALFRED! =-"
         view = self._view(self.game.locations)

@@ -273,13 +273,13 @@ def _canonical(pddl: str) -> str:
     return " ".join(tokens).replace("( ", "(").replace(" )", ")")
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=8)
 def _domain_digest(domain: str) -> str:
-    return _digest(_canonical(domain))
+    return digest_of(_canonical(domain))
 
 
 def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
@@ -288,7 +288,7 @@ def _read_release(domain: str, grammar: str) -> tuple[Release, str]:
     if rules not in {digest for digest, _ in _RELEASES}:
         raise ValueError("its rules (PDDL domain) are not those of a known release of alfworld")
     sentences = _SENTENCE.findall(grammar)
-    texts = _digest(_SENTENCE.sub('"Your task is to: ..."', grammar).strip())
+    texts = digest_of(_SENTENCE.sub('"Your task is to: ..."', grammar).strip())
     if (rules, texts) not in _RELEASES or len(sentences) != 1:
         raise ValueError("its texts (grammar) are not those that alfworld has for these rules")
     return _RELEASES[rules, texts], sentences[0]

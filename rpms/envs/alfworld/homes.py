@@ -115,7 +115,6 @@ class Draws:
 
 @cache
 def data() -> dict[str, Any]:
-    """The generator's templates and likelihoods."""
     loaded: dict[str, Any] = yaml.load(data_text(), Loader=YAML_LOADER)
     return loaded
 
@@ -350,7 +349,6 @@ def _spot_id(x: int, z: int, heading: int, horizon: int) -> str:
 
 
 def problem(home: Home, name: str) -> str:
-    """The PDDL problem of a home."""
     object_kinds = sorted({item.kind for item in home.items})
     receptacle_kinds = sorted({place.kind for place in home.receptacles})
     spots = {home.start, *(i.spot for i in home.items), *(r.spot for r in home.receptacles)}

@@ -175,7 +175,6 @@ def preconditions(
 
 @lru_cache(maxsize=4)
 def _preconditions(release: Release) -> tuple[_Precondition, ...]:
-    """The preconditions in alfworld's PDDL domain."""
     at_place = "atlocation(?a, ?l) receptacleatlocation(?r, ?l)"
     accessible = "not openable(?r) opened(?r)"
     washers = [f"receptacletype(?r, {kind})" for kind in release.washers]

@@ -131,7 +131,7 @@ def requirements(belief: Belief, actions: Sequence[str]) -> dict[str, Any]:
 def steps_done(entry: Mapping[str, Any], belief: Belief) -> set[int]:
     """The steps that focus on what was focused on already: the order counts, so never again.
 
-    A plant is focused on in each of its stages, which the events do not tell apart.
+    A plant is focused on in each of its stages, which the events do not distinguish.
     """
     target = goals.parse_goal(belief["flags"][TASK])["object"] if TASK in belief["flags"] else ""
     focused, done = things.events(belief, things.FOCUS), set[int]()

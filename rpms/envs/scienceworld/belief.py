@@ -12,11 +12,12 @@ disambiguation instead of acting. If the source is still open, the belief is mar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from rpms.envs.scienceworld import parse_view as view
-from rpms.envs.scienceworld.goals import ProcedureStep, current_step, plan_for, read_details
+from rpms.envs.scienceworld.goals import current_step, plan_for, read_task
 from rpms.envs.scienceworld.things import (
     BROKEN,
     CARRYING,
@@ -260,15 +261,9 @@ def _mix(belief: Belief, command: str, product: str) -> None:
 
 def _point(belief: Belief) -> None:
     """Set the pointer into the procedure, unless the task is unknown."""
-    if plan := _plan(belief):
+    with suppress(RpmsError):
+        plan = plan_for(belief["flags"].get(TASK, ""))
         belief["progress"] = current_step(plan, belief)[1]
-
-
-def _plan(belief: Belief) -> Sequence[ProcedureStep]:
-    try:
-        return plan_for(belief["flags"].get(TASK, ""))
-    except RpmsError:
-        return ()
 
 
 def describe_belief(belief: Belief, goal: GoalSpec) -> list[str]:
@@ -363,8 +358,8 @@ def _slides(belief: Belief) -> dict[str, list[str]]:
 
 def _target_places(belief: Belief, goal: GoalSpec) -> list[str]:
     """The places where the target, the instrument and the boxes were last seen."""
-    details = read_details(goal["sentence"])
-    targets = [goal["object"], details["instrument"], *(name for name, _ in details["boxes"])]
+    task = read_task(goal["sentence"])
+    targets = [goal["object"], task.instrument, *(name for name, _ in task.boxes)]
     seen = []
     for name, place in belief["last_seen"].items():
         if any(want and same_thing(name, want) for want in targets):

@@ -1,8 +1,8 @@
 """Goals of ScienceWorld: parses the 26 task descriptions and follows the steps of each.
 
 The sentence alone decides family, verb and target, because the agent gets nothing else.
-``read_details`` reads from it the parts that a GoalSpec has no field for: the instrument, the boxes
-and their conditions, the order of focus.
+``read_task`` reads from it the parts that a GoalSpec has no field for: the instrument, the boxes
+and their conditions, the rooms.
 
 ``steps.yaml`` lists the steps of every kind of task. Each step has a target and names tests on the
 belief (``TESTS`` below); it is done once one of them holds. A test reads only the belief, so the
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
-from typing_extensions import TypedDict
 
 from rpms.envs.scienceworld.things import (
     FOCUS,
@@ -55,14 +54,23 @@ _DEVICES = ("heater", "hearth", "cooler", "chiller")
 
 
 class ScienceTask(NamedTuple):
-    """The task as the tests see it; ``boxes`` are names with their conditions.
+    """The parts of a description; empty if it has none.
 
-    ``trait`` is the trait in a genetics task: ``green seed color``, ``tall plant height``.
+    Attributes:
+        object: the target.
+        boxes: the boxes, each with its condition.
+        box_room: where they are.
+        room: where the target, the seeds, the recipe or the animals are.
+        instrument: the tool that the task requires a focus on.
+        trait: the trait in a genetics task: ``green seed color``, ``tall plant height``.
     """
 
     object: str
     boxes: Boxes
-    trait: str = ""
+    box_room: str
+    room: str
+    instrument: str
+    trait: str
 
     @property
     def kind(self) -> str:
@@ -150,8 +158,8 @@ def read_steps() -> tuple[dict[str, list[StepRow]], dict[str, str]]:
 @lru_cache(maxsize=256)
 def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
     """The steps of a task, filled in from its description."""
-    goal, details = parse_goal(sentence), read_details(sentence)
-    verb, task = goal["state"] or "", _task(sentence)
+    _, verb, _ = _match(sentence)
+    task = read_task(sentence)
     boxes = task.boxes
     blanks = {
         "object": task.object,
@@ -159,19 +167,20 @@ def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
         "a_kind": _article(task.kind),
         "verb": verb,
         "order": _ORDERS.get(verb, verb),
-        "room": details["room"],
-        "in_room": _in_room(details["room"]),
-        "box_room": details["box_room"],
-        "in_box_room": _in_room(details["box_room"]),
+        "room": task.room,
+        "in_room": _in_room(task.room),
+        "box_room": task.box_room,
+        "in_box_room": _in_room(task.box_room),
         "box": boxes[0][0] if boxes else "",
         "boxes": " or ".join(f"{name} ({when})" for name, when in boxes),
         "choices": " or ".join(f"the {name} if it is {when}" for name, when in boxes),
     }
     limits = {name: _limit(when) for name, when in boxes if " " in when}
-    focus = _focus_order(sentence)
+    focus = focus_order(sentence)
     repeats = {"focus": focus, "between": focus[:-1]}
     plan = []
-    for row in read_steps()[0][verb]:
+    steps, wording = read_steps()
+    for row in steps[verb]:
         single = Focus(row.target, row.object, row.which)
         for number, (label, thing, which) in enumerate(repeats.get(row.each, [single]), start=1):
             filled = {**blanks, "number": str(number)}
@@ -183,10 +192,14 @@ def plan_for(sentence: str) -> tuple[ProcedureStep, ...]:
                 slots["limits"] = limits
             texts = {"target": target, "an_object": _article(slots["object"]), **slots}
             order = " ".join(row.words.format(**{**filled, **texts}).split())
-            tests = [text.format(**filled) for text in row.done]
-            done, when = _any(task, tests), _in_words(task, tests)
-            words = _spelled(order, task.kind, sentence)
-            plan.append(ProcedureStep(row.name, target, words, slots, done, row.demanded, when))
+            tests = _tests(task, [text.format(**filled) for text in row.done])
+            when = ", or ".join(wording[name].format(what) for name, what in tests)
+            # Goals are in lower case, and some names are not: "unknown substance B".
+            spelled = re.search(re.escape(task.kind), sentence, re.I)
+            words = order.replace(task.kind, spelled[0]) if spelled and task.kind else order
+            plan.append(
+                ProcedureStep(row.name, target, words, slots, _any(task, tests), row.demanded, when)
+            )
     return tuple(plan)
 
 
@@ -199,35 +212,19 @@ def _in_room(room: str) -> str:
     return room if room in ("", "outside") else f"in the {room}"
 
 
-def _spelled(words: str, thing: str, sentence: str) -> str:
-    """Restore the capital letters of the task: goals are in lower case, ``substance B`` is not."""
-    found = re.search(re.escape(thing), sentence, re.I)
-    return words.replace(thing, found[0]) if found and thing else words
-
-
-def _task(sentence: str) -> ScienceTask:
-    parts = _match(sentence)[2].groupdict()
-    return ScienceTask(parts["o"], read_details(sentence)["boxes"], parts.get("t") or "")
-
-
 def _limit(when: str) -> tuple[str, float, str]:
     """``above 50.0 degrees celsius``."""
     side, number, unit = when.split(" ", 2)
     return side, float(number), unit
 
 
-def _any(task: ScienceTask, texts: Sequence[str]) -> Callable[[Belief], bool]:
-    """True if one of the tests holds. A test without argument applies to the task's object."""
-    tests = [(TESTS[name], what) for name, what in _tests(task, texts)]
-    return lambda belief: any(test(belief, task, what) for test, what in tests)
-
-
-def _in_words(task: ScienceTask, texts: Sequence[str]) -> str:
-    words = read_steps()[1]
-    return ", or ".join(words[name].format(what) for name, what in _tests(task, texts))
+def _any(task: ScienceTask, tests: Sequence[tuple[str, str]]) -> Callable[[Belief], bool]:
+    """True if one of the tests holds."""
+    return lambda belief: any(TESTS[name](belief, task, what) for name, what in tests)
 
 
 def _tests(task: ScienceTask, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """The names of tests with their arguments; the task's object for one without."""
     read = [re.fullmatch(r"(\w+)(?:\((.+)\))?", text) for text in texts]
     return [(match[1], match[2] or task.object) for match in read if match]
 
@@ -384,11 +381,6 @@ def _watered(belief: Belief) -> bool:
     return any(is_a(name, kinds("flower_pot")) for name in pots)
 
 
-def _watched(belief: Belief, plane: str) -> int:
-    """The number of planes on which a block was observed."""
-    return sum(plane in name and " the plane" in s for name, s in belief["flags"].items())
-
-
 # The tests that ``done`` in steps.yaml names. Arguments: the belief, the task, the test's argument.
 TESTS: dict[str, Callable[[Belief, ScienceTask, str], bool]] = {
     "of_kind": lambda b, _, kind: any(is_kind(name, kind) for name in _all_names(b)),
@@ -426,29 +418,15 @@ TESTS: dict[str, Callable[[Belief, ScienceTask, str], bool]] = {
         kind in name.lower() and "reproducing" in states for name, states in b["flags"].items()
     ),
     "loaded": lambda b, task, _: any(task.object in place for place in b["last_seen"].values()),
-    "watched": lambda b, task, times: _watched(b, task.object) >= int(times),
+    # The planes on which a block was observed.
+    "watched": lambda b, task, times: (
+        sum(task.object in name and " the plane" in s for name, s in b["flags"].items())
+        >= int(times)
+    ),
 }
 
 
 FAMILIES = ["F1", "F2", "F3", "F4"]
-
-
-class GoalDetails(TypedDict):
-    """The parts of the description beyond the GoalSpec; empty if the description has none.
-
-    Attributes:
-        instrument: the tool that the task requires a focus on.
-        room: where the target, the seeds, the recipe or the animals are.
-        boxes: the boxes, each with its condition.
-        box_room: where they are.
-        focus: the things to focus on, in this order.
-    """
-
-    instrument: str
-    room: str
-    boxes: list[tuple[str, str]]
-    box_room: str
-    focus: list[str]
 
 
 _TEMPLATES: list[tuple[str, str, re.Pattern[str]]] = [
@@ -507,19 +485,20 @@ def parse_goal(sentence: str) -> GoalSpec:
     )
 
 
-def read_details(sentence: str) -> GoalDetails:
-    """The parts of the description that the GoalSpec has no field for."""
+def read_task(sentence: str) -> ScienceTask:
+    """The parts of the description, which tests and the belief need."""
     parts = _match(sentence)[2].groupdict()
     text = _plain(sentence)
     boxes = [(name, when) for when, name in _BOX.findall(text)]
     instrument = _INSTRUMENT.search(text)
     room, box_room = _ROOM.search(text), _BOX_ROOM.search(text)
-    return GoalDetails(
-        instrument=instrument[1] if instrument else "",
-        room=room["r"] if room else "",
+    return ScienceTask(
+        object=parts["o"],
         boxes=[(parts["d"], "always")] if parts.get("d") else boxes,
         box_room=box_room[1] if box_room else "",
-        focus=[focus.words.format(**focus._asdict()) for focus in _focus_order(sentence)],
+        room=room["r"] if room else "",
+        instrument=instrument[1] if instrument else "",
+        trait=parts.get("t") or "",
     )
 
 
@@ -531,7 +510,7 @@ class Focus(NamedTuple):
     which: str = ""
 
 
-def _focus_order(sentence: str) -> list[Focus]:
+def focus_order(sentence: str) -> list[Focus]:
     """The things to focus on, in order.
 
     For a tertiary colour the last sentence of the description is wrong: it says "focus on the green
@@ -593,7 +572,7 @@ def sub_goal(goal: GoalSpec, belief: Belief, history: Sequence[Turn]) -> SubGoal
     if goal["state"] in _PHASE_CHANGES and step.name in _CHANGING:
         phase = phase_of(belief, goal["object"])
         words += f"; when last seen it was {phase}" if phase else ""
-    if step.name == "answer_box" and (trait := _task(goal["sentence"]).trait):
+    if step.name == "answer_box" and (trait := read_task(goal["sentence"]).trait):
         offspring = _offspring(belief, trait)
         words += f"; the offspring has: {', '.join(dict.fromkeys(offspring))}" if offspring else ""
         shown = any(trait.split()[0] in seen.split() for seen in offspring)

@@ -287,13 +287,9 @@ class Simulator(Jvm):
 
     def gold_actions(self) -> list[str]:
         """A solution of the loaded task; empty unless it was loaded with ``gold``."""
-        return self._strings(self._server.getGoldActionSequence)
-
-    def _strings(self, method: Any) -> list[str]:
-        """Copy a Java list of strings and free it."""
-        items = self.call(method)
-        texts = self.call(lambda: [str(item) for item in items])
-        self.forget(items)
+        actions = self.call(self._server.getGoldActionSequence)
+        texts = self.call(lambda: [str(action) for action in actions])
+        self.forget(actions)
         return texts
 
 

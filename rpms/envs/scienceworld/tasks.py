@@ -61,7 +61,6 @@ def catalogue() -> dict[str, TaskVariations]:
 
 
 def simplifications() -> list[str]:
-    """The simplifications that apply to every task."""
     listed: list[str] = _data()["simplifications"]
     return listed
 
@@ -78,7 +77,6 @@ def _sentences() -> dict[str, Any]:
 
 
 def description(name: str, variation: int) -> str:
-    """The task sentence of the simulator."""
     recorded = _sentences()[name]
     row = recorded["rows"][recorded["variations"][variation]]
     sentence: str = recorded["sentence"].format(*row)

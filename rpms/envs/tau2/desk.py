@@ -49,7 +49,6 @@ class OpenDesk:
         return dict(self.env.tools.db.model_dump())
 
     def rows(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """The rows of the database with these keys."""
         tables = [table for _, table in self.env.tools.db if isinstance(table, dict)]
         return [table[key].model_dump() for table in tables for key in names if key in table]
 
@@ -69,7 +68,6 @@ class ServiceDesk(ToolWorld):
 
     @cached_property
     def tau_tasks(self) -> Mapping[str, Any]:
-        """The tasks by their ids."""
         domain(self.domain)  # silences the logs
         return read_tasks(self.tasks_file) if self.tasks_file else all_tasks(self.domain)
 
@@ -90,7 +88,6 @@ class ServiceDesk(ToolWorld):
         return get_task(self.domain, self.tau_tasks, task)
 
     def task_ids(self) -> list[str]:
-        """The ids of tau2's tasks."""
         return [*self.tau_tasks]
 
     def gold(self, task: str) -> list[Call]:

@@ -60,7 +60,6 @@ def open_environment(name: str) -> Any:
 
 @cache
 def all_tasks(name: str) -> dict[str, Any]:
-    """The tasks of a domain by their ids."""
     module = domain(name)
     tasks = module.get_tasks_full() if name == "telecom" else module.get_tasks(None)
     return {task.id: task for task in tasks}
@@ -84,7 +83,6 @@ def get_task(name: str, tasks: Mapping[str, Any], task: str) -> Any:
 
 
 def policy_file(name: str) -> Path:
-    """The file with the domain's policy."""
     domain(name)  # silences the logs
     utils = import_module(f"tau2.domains.{name}.utils")
     return Path(vars(utils)[f"{name.upper()}_POLICY_PATH"])
@@ -97,7 +95,6 @@ def gold_calls(task: Any) -> list[Call]:
 
 
 def set_up(env: Any, task: Any) -> None:
-    """Bring an environment to the start of a task."""
     if (initial := task.initial_state) is not None:
         env.set_state(initial.initialization_data, initial.initialization_actions, [])
 
@@ -116,7 +113,6 @@ def tools_of(env: Any) -> list[Any]:
 
 
 def as_tools(env: Any, call: Callable[[str, dict[str, Any]], str]) -> list[BaseTool]:
-    """The tools of an environment as LangChain tools."""
     return [
         StructuredTool.from_function(
             lambda tool=tool.name, **arguments: call(tool, arguments),

@@ -36,7 +36,6 @@ TYPES: Mapping[str, Callable[[str], Any]] = {
 
 
 def demanded_tools(task: Any) -> set[str]:
-    """The tools that tau2's reference solution calls."""
     return {action.name for action in task.evaluation_criteria.actions or []}
 
 
@@ -61,7 +60,6 @@ class TelecomGame(LiveGame):
         return f"Ticket: {task['goal']}\nYour task is to resolve this ticket."
 
     def step(self, action: str) -> Outcome:
-        """Parse the action's text and call the tool."""
         tool, texts = beliefs.read_call(action)
         try:
             arguments = {name: TYPES.get(name, str)(text) for name, text in texts.items()}

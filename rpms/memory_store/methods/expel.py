@@ -12,9 +12,16 @@ from typing import NamedTuple
 
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate, likeness
-from rpms.memory_store.methods.trajectories import similar, transcript, won_trajectories
+from rpms.memory_store.methods.note_method import (
+    NoteMethod,
+    candidate,
+    likeness,
+    similar,
+    transcript,
+    won_trajectories,
+)
 from rpms.memory_store.methods.writing import tidy, writing_prompt
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.recall import Recall
 from rpms.vocabulary.turn import EpisodeRecord
 
@@ -32,8 +39,6 @@ _ORDER = ("DISAGREE", "REMOVE", "AGREE", "EDIT", "ADD")
 
 
 class Insight(NamedTuple):
-    """A sentence and its votes."""
-
     text: str
     votes: int
 
@@ -54,7 +59,8 @@ class ExpeL(NoteMethod):
 
     async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
         """Call the model for each pair of a loss and a win, then for each group of wins."""
-        ask = self.writer(ask)
+        if ask is None:
+            raise RpmsError(f"memory method '{self.name}' needs a language model to write it")
         insights: list[Insight] = []
         unread = 0
         for won, lost in comparisons(records):

@@ -19,8 +19,12 @@ from pydantic import BaseModel, Field
 
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate
-from rpms.memory_store.methods.trajectories import goal_type, won_trajectories
+from rpms.memory_store.methods.note_method import (
+    NoteMethod,
+    candidate,
+    goal_type,
+    won_trajectories,
+)
 from rpms.memory_store.methods.writing import Writer, tidy
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError

@@ -1,4 +1,4 @@
-"""Base class of methods that keep texts: their file, their prompt block, and their candidates."""
+"""Methods that keep texts: their file, block and candidates, and the plainest of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from rpms.envs import get_environment
 from rpms.memory_store import Note, controlled_notes, read_notes
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, fill_roles
-from rpms.memory_store.methods.method import Ask, Fill, MemoryMethod, RecallRequest
+from rpms.memory_store.methods.method import Ask, Fill, Learned, MemoryMethod, RecallRequest
 from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NO_NAME, OBJECT
 from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of
+from rpms.vocabulary.naming import replace_names
 from rpms.vocabulary.recall import BLANK, NOTE, Recall, new_advice, new_recall
+from rpms.vocabulary.turn import EpisodeRecord
 
+TRAJECTORY = "trajectory"
+LONGEST_LINE = 80
+"""Characters kept of one observation, because the knowledge blocks have a token budget."""
 # A model may have written an article before the role; the name brings its own or needs none.
 _BLANK = re.compile(rf"(?:\b(?:the|an?) )?{BLANK.pattern}", re.I)
 
@@ -51,12 +56,6 @@ class NoteMethod(MemoryMethod):
             return []
         file = Path(context.memory_file)
         return _open(file, env, self.name, stamp_of(file), context.memory_control, context.seed)
-
-    def writer(self, ask: Ask | None) -> Ask:
-        """Return ``ask``; raise an error if the run's model cannot write texts."""
-        if ask is None:
-            raise RpmsError(f"memory method '{self.name}' needs a language model to write it")
-        return ask
 
     def render(self, recalls: Sequence[Recall], fill: Fill) -> str:
         """Print the notes, a line or paragraph each."""
@@ -131,11 +130,8 @@ def transferred(actions: Sequence[str], goal: str, request: RecallRequest) -> li
         return list(actions)
     source, target = get_environment(request.env).parse_goal(goal), request.moment.goal
     roles = {source[role]: target[role] for role in ("destination", "object")}
-    kinds_named = sorted((kind for kind in roles if kind and roles[kind]), key=len, reverse=True)
-    if not kinds_named:
-        return list(actions)
-    pattern = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, kinds_named))})(?!\w)")
-    return [pattern.sub(lambda name: roles[name[1]], action) for action in actions]
+    names = {name: other for name, other in roles.items() if name and other}
+    return [replace_names(action, names) for action in actions]
 
 
 def likeness(goal: str, other: str) -> float:
@@ -143,7 +139,70 @@ def likeness(goal: str, other: str) -> float:
     return fuzz.token_sort_ratio(goal.lower(), other.lower()) / 100
 
 
-def nearest(notes: Iterable[Note], goal: str) -> list[tuple[float, Note]]:
-    """Return the notes with the similarity of their tasks to this one, most similar first."""
-    scored = [(likeness(goal, note.goal), note) for note in notes]
-    return sorted(scored, key=lambda pair: (-pair[0], pair[1].id))
+class Trajectories(NoteMethod):
+    """The k most similar won tasks, step by step.
+
+    This is the baseline that every condensed memory has to beat. No model writes anything.
+    """
+
+    name = "trajectories"
+    title = "whole trajectories"
+    heading = "Past Experience - Solved Tasks"
+
+    def recall(self, request: RecallRequest) -> list[Recall]:
+        """Return the trajectories with the most similar task sentences."""
+        return similar(self.frozen(request.env, request.context), request)
+
+    async def learn(self, records: Sequence[EpisodeRecord], ask: Ask | None) -> Learned:
+        """Keep the shortest won episode of each task."""
+        return Learned(won_trajectories(records))
+
+
+def similar(notes: Iterable[Note], request: RecallRequest) -> list[Recall]:
+    """Return the k trajectories with the most similar tasks."""
+    goal = request.moment.goal["sentence"]
+    scored = [(likeness(goal, note.goal), note) for note in notes if note.kind == TRAJECTORY]
+    scored.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return [candidate(note, request, score) for score, note in scored[: request.context.k]]
+
+
+def won_trajectories(records: Iterable[EpisodeRecord]) -> list[Note]:
+    """Return one note per won task, with its shortest win."""
+    best: dict[str, EpisodeRecord] = {}
+    for record in records:
+        if record["success"]:
+            shortest = best.setdefault(record["task"], record)
+            if len(record["history"]) < len(shortest["history"]):
+                best[record["task"]] = record
+    return [
+        Note(
+            id=f"{TRAJECTORY}_{number}",
+            kind=TRAJECTORY,
+            text=f"Task: {record['goal']}\n{steps(record, rejected=False)}",
+            goal=record["goal"],
+            goal_type=goal_type(record),
+            actions=[t["action"] for t in record["history"] if t["action"] and not t["failed"]],
+        )
+        for number, (_, record) in enumerate(sorted(best.items()), start=1)
+    ]
+
+
+def goal_type(record: EpisodeRecord) -> str:
+    return get_environment(record["env"]).parse_goal(record["goal"])["type"]
+
+
+def steps(record: EpisodeRecord, longest: int = LONGEST_LINE, rejected: bool = True) -> str:
+    """Print the actions and observations, a line each; ``rejected`` includes rejected ones."""
+    lines = []
+    for turn in record["history"]:
+        if turn["failed"] and not rejected:
+            continue
+        seen = " ".join(turn["observation"].split())
+        if len(seen) > longest:
+            seen = f"{seen[:longest].rstrip()} ..."
+        lines += [f"> {turn['action'] or '(no action)'}", seen]
+    return "\n".join(line for line in lines if line)
+
+
+def transcript(record: EpisodeRecord) -> str:
+    return f"{record['first_observation'].strip()}\n\n{steps(record, longest=400)}"

@@ -11,8 +11,11 @@ from typing import Any
 
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate
-from rpms.memory_store.methods.trajectories import transcript
+from rpms.memory_store.methods.note_method import (
+    NoteMethod,
+    candidate,
+    transcript,
+)
 from rpms.memory_store.methods.writing import tidy, writing_prompt
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError

@@ -13,9 +13,9 @@ from rpms.envs.manuals import load_manual
 from rpms.memory_store.methods.expel import ExpeL
 from rpms.memory_store.methods.lang_mem import LangMem
 from rpms.memory_store.methods.method import MemoryMethod
+from rpms.memory_store.methods.note_method import Trajectories
 from rpms.memory_store.methods.reflexion import Reflexion
 from rpms.memory_store.methods.rpms import RpmsMemory
-from rpms.memory_store.methods.trajectories import Trajectories
 from rpms.memory_store.methods.workflows import Workflows
 from rpms.memory_store.methods.writing import Writer
 from rpms.vocabulary.context import RunContext

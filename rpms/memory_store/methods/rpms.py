@@ -19,7 +19,6 @@ from langgraph.store.base import BaseStore
 from rpms.envs import get_environment
 from rpms.memory_store import (
     Candidate,
-    Entry,
     MemoryIndex,
     controlled,
     load_from_store,
@@ -28,8 +27,8 @@ from rpms.memory_store import (
     read_snapshot,
 )
 from rpms.memory_store.controls import Control
-from rpms.memory_store.grounding import GroundingContext, ground
-from rpms.memory_store.lessons import learn
+from rpms.memory_store.grounding import ground
+from rpms.memory_store.lessons import learn, says_something
 from rpms.memory_store.methods.method import (
     Ask,
     Fill,
@@ -37,8 +36,8 @@ from rpms.memory_store.methods.method import (
     MemoryMethod,
     RecallRequest,
 )
-from rpms.memory_store.retrieval import Similarity
-from rpms.memory_store.stores import store_version
+from rpms.memory_store.retrieval import Found
+from rpms.memory_store.snapshot import store_version
 from rpms.rules import Manual
 from rpms.vocabulary.belief import kind_of
 from rpms.vocabulary.context import RunContext
@@ -64,22 +63,23 @@ class RpmsMemory(MemoryMethod):
 
     def recall(self, request: RecallRequest) -> list[Recall]:
         """Return every candidate, grounded, in the order of types."""
-        indexes, moment, context = self._indexes(request), request.moment, request.context
-        env, alike = get_environment(request.env), request.similarity
-        found = (r for index in indexes for r in recall(index, moment, context, alike))
-        recalls = [
-            each  # no hint where a thing of another task was, such as that task's red box
-            for each in found
-            if each["entry"]["type"] != "found" or not env.individual(each["entry"]["object"])
-        ]
+        recalls: list[Recall] = []
+        for index in self._indexes(request):
+            if request.context.prompt_style == "ours":  # the paper has no such memories
+                recalls += where_to_look(index, request)
+            for entry, score, count, _ in retrieve(index, request):
+                advice, not_groundable = ground(entry, request.moment)
+                recalled = new_recall(entry, score, count, advice)
+                if not_groundable:
+                    recalled = drop(recalled, "not groundable", not_groundable)
+                recalls.append(recalled)
         return sorted(recalls, key=lambda r: (ORDER.index(r["entry"]["type"]), -r["score"]))
 
     def truncated(self, request: RecallRequest) -> dict[str, int]:
         """Count the entries that are not listed: duplicates, and those over top-k."""
         counts: Counter[str] = Counter()
         for index in self._indexes(request):
-            context, gamma = request.context, request.moment.gamma
-            counts.update(index.truncated(gamma, context.theta, context.k, request.similarity))
+            counts.update(_find(index, request).truncated)
         return dict(counts)
 
     def select(self, recalls: Sequence[Recall], context: RunContext) -> list[Recall]:
@@ -121,42 +121,22 @@ class RpmsMemory(MemoryMethod):
         return {"entries": [entry.model_dump(mode="json") for entry in merged]}
 
 
-def says_something(entry: Entry) -> bool:
-    """Return False for a schema without preconditions and effects."""
-    return entry.type != "schema" or bool(entry.preconditions or entry.effects)
-
-
-def recall(
-    index: MemoryIndex,
-    moment: GroundingContext,
-    context: RunContext,
-    similarity: Similarity | None = None,
-) -> Iterator[Recall]:
-    """Yield hints where to look for unseen things, then every candidate."""
-    if context.prompt_style == "ours":  # the paper has no such memories
-        yield from where_to_look(index, moment)
-    for entry, score, count, _ in retrieve(index, moment, context, similarity):
-        advice, not_groundable = ground(entry, moment)
-        recalled = new_recall(entry, score, count, advice)
-        yield drop(recalled, "not groundable", not_groundable) if not_groundable else recalled
-
-
-def retrieve(
-    index: MemoryIndex,
-    moment: GroundingContext,
-    context: RunContext,
-    similarity: Similarity | None = None,
-) -> Iterator[Candidate]:
+def retrieve(index: MemoryIndex, request: RecallRequest) -> Iterator[Candidate]:
     """Yield snippets and lessons of similar goals, then the schemas of the actions they end with.
 
     The schemas for the current sub-goal come first.
     """
-    near = index.recall(moment.gamma, context.theta, context.k, similarity)
+    near = _find(index, request).candidates
     yield from near
     snippets = [c.entry for c in near if c.entry["type"] == "success"]
-    snippets.sort(key=lambda entry: entry["sub_goal_type"] != moment.sub_goal["name"])
+    snippets.sort(key=lambda entry: entry["sub_goal_type"] != request.moment.sub_goal["name"])
     completing = (entry["precondition"].get("action_type", "") for entry in snippets)
     yield from index.schemas(dict.fromkeys(completing))
+
+
+def _find(index: MemoryIndex, request: RecallRequest) -> Found:
+    context = request.context
+    return index.find(request.moment.gamma, context.theta, context.k, request.similarity)
 
 
 def merged(recalls: Sequence[Recall]) -> list[Recall]:
@@ -234,17 +214,19 @@ def best(recalls: Iterable[Recall], k: int) -> Iterator[Recall]:
         yield recalled
 
 
-def where_to_look(index: MemoryIndex, moment: GroundingContext) -> Iterator[Recall]:
+def where_to_look(index: MemoryIndex, request: RecallRequest) -> Iterator[Recall]:
     """Yield where the goal's object and destination were found before, if not seen yet.
 
-    A hint lists unsearched places of this scene, the likeliest first.
+    A hint lists unsearched places of this scene, the likeliest first. There is none for a thing
+    that is another one in each task, such as that task's red box.
     """
+    moment, individual = request.moment, get_environment(request.env).individual
     belief = moment.belief
     things = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
     seen = {kind_of(name) for name in things}
     unsearched = [place for place in moment.places if place not in set(belief["searched"])]
     for kind in dict.fromkeys((moment.goal["object"], moment.goal["destination"])):
-        if kind in seen and kind != moment.sub_goal["target"]:
+        if (kind in seen and kind != moment.sub_goal["target"]) or individual(kind):
             continue
         counts = index.places_of(kind)
         ranked = sorted(counts, key=lambda sort: (-counts[sort][0] / (counts[sort][1] + 1), sort))

@@ -16,8 +16,12 @@ from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.memory_store import Note
 from rpms.memory_store.methods.method import Ask, Learned, RecallRequest
-from rpms.memory_store.methods.note_method import NoteMethod, candidate
-from rpms.memory_store.methods.trajectories import goal_type, transcript
+from rpms.memory_store.methods.note_method import (
+    NoteMethod,
+    candidate,
+    goal_type,
+    transcript,
+)
 from rpms.memory_store.methods.writing import tidy, writing_prompt
 from rpms.memory_store.roles import to_roles, useful_actions
 from rpms.rules import Manual, needed_actions

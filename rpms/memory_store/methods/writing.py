@@ -63,7 +63,6 @@ class Writer:
         return reply.text
 
     def count(self, usage: UsageMetadata | None) -> None:
-        """Add the tokens of a call."""
         self.spent["model_calls"] += 1
         if usage:
             self.spent["prompt_tokens"] += usage["input_tokens"]
@@ -80,7 +79,6 @@ class Writer:
 
 
 def writing_prompt(template: str, **values: object) -> list[Message]:
-    """Render a prompt for a text from its template."""
     text = _templates().get_template(template).render(values).strip()
     return [Message(role="user", content=text)]
 

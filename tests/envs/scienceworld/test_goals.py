@@ -13,9 +13,10 @@ from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld import goals, things
 from rpms.envs.scienceworld.goals import (
     FAMILIES,
+    focus_order,
     parse_goal,
     plan_for,
-    read_details,
+    read_task,
     sub_goal,
 )
 from rpms.envs.scienceworld.tasks import SENTENCES, catalogue, description
@@ -29,13 +30,13 @@ from tests.refusal import refused
 
 def check(name: str, sentence: str) -> str:
     """That the description parses, to the right family and with all its parts; returns the verb."""
-    goal, read = parse_goal(sentence), read_details(sentence)
+    goal, read = parse_goal(sentence), read_task(sentence)
     assert goal["type"] == catalogue()[name].family, sentence
     assert goal["object"] == goal["object"].lower() != "", sentence
     assert f" {goal['object']}" in f" {sentence.lower()}".replace("'", " "), sentence
-    assert len(read["boxes"]) == sentence.count(" box") - sentence.count(" boxes"), sentence
-    assert ("thermometer" in sentence) == (read["instrument"] == "thermometer"), sentence
-    assert read["focus"] or goal["state"] == "genetics", sentence
+    assert len(read.boxes) == sentence.count(" box") - sentence.count(" boxes"), sentence
+    assert ("thermometer" in sentence) == (read.instrument == "thermometer"), sentence
+    assert focus_order(sentence) or goal["state"] == "genetics", sentence
     assert plan_for(sentence)
     return goal["state"] or ""
 
