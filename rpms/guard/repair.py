@@ -24,12 +24,12 @@ from rpms.rules.predicates import (
     evaluate,
     is_evidence,
     parse_predicate,
-    places_around,
+    reads_values,
     unify,
 )
-from rpms.rules.registry import reads_values
 from rpms.rules.schema import ActionRule
 from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
+from rpms.rules.things import places_around
 from rpms.rules.wording import need as in_words
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.calls import Call

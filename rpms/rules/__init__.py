@@ -1,7 +1,9 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
-# Importing a condition's module declares it, so that the registry always has all of them.
+# Importing a condition's module declares it, so that the vocabulary always has all of them.
+from rpms.rules import comparisons as comparisons
 from rpms.rules import conditions as conditions
+from rpms.rules import things as things
 from rpms.rules.loader import read_manual
 from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.rules.semantics import (

@@ -14,9 +14,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate, places_around
-from rpms.rules.registry import CONDITIONS, Condition, declare
+from rpms.rules.predicates import (
+    ARGUMENT,
+    CONDITIONS,
+    Condition,
+    Predicate,
+    declare,
+    evaluate,
+    parse_predicate,
+)
 from rpms.rules.schema import Locality
+from rpms.rules.things import places_around
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to, same_thing

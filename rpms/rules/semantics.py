@@ -17,12 +17,12 @@ from rpms.rules.predicates import (
     StaticFacts,
     argument_names,
     evaluate,
+    is_effect,
     is_evidence,
     may_hold,
     parse_predicate,
     scope_of,
 )
-from rpms.rules.registry import is_effect
 from rpms.rules.scalars import Special
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.rules.terms import Term, parse_term

@@ -16,8 +16,8 @@ from rpms.graph import build_graph, run_episode
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState
 from rpms.rules import already_done, check_action, explain_rejection
-from rpms.rules.predicates import UNSHOWN
 from rpms.rules.schema import ActionRule
+from rpms.rules.things import UNSHOWN
 from rpms.rules.wording import statement
 from rpms.vocabulary.context import RunContext
 from tests.envs.telecom.conftest import (
