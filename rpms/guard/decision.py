@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
 from rpms.rules.calls import readings
+from rpms.rules.judgement import check_needs, forbidden_patterns
 from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
@@ -27,7 +28,6 @@ from rpms.rules.predicates import (
 )
 from rpms.rules.scalars import UNKNOWN
 from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
-from rpms.rules.semantics import check_needs, forbidden_patterns
 from rpms.rules.terms import CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call

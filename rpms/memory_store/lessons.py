@@ -250,7 +250,7 @@ def _calls(
         numbers = [n for n in kept if played[n] == action]
         spare = numbers if len(numbers) % 2 == 0 else numbers[:-1]
         kept = [n for n in kept if n not in spare or n == len(played) - 1]
-    broken = any(check_action(manual, played[n], beliefs[n]).verdict == "fails" for n in kept)
+    broken = any(check_action(manual, played[n], beliefs[n]).verdict == "broken" for n in kept)
     if broken or not kept:
         return []
     began = _found_out(manual, [beliefs[n] for n in kept])

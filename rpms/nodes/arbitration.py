@@ -46,9 +46,9 @@ from rpms.rules import (
 )
 from rpms.rules.actions_in_text import never_works
 from rpms.rules.conditions import DecisionPoint
+from rpms.rules.judgement import Diagnosis
 from rpms.rules.predicates import parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import Diagnosis
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm
@@ -132,11 +132,11 @@ class Arbiter(NamedTuple):
                 return conflict
             if already_done(manual, action, imagined):
                 continue
-            diagnosis = check_action(manual, action, imagined)
-            if diagnosis.verdict == "no_such_action":
+            if match_action(manual, action) is None:
                 reason = f"'{action}' is not one of the available actions"
                 return Conflict("impossible", "", reason)
-            if diagnosis.verdict == "fails":
+            diagnosis = check_action(manual, action, imagined)
+            if diagnosis.verdict == "broken":
                 reason = f"'{action}' cannot work: {diagnosis.reason}"
                 return Conflict("impossible", diagnosis.rule, reason)
             if not diagnosis.rule:
@@ -251,7 +251,7 @@ class Arbiter(NamedTuple):
             return faults[0]._replace(reason="; ".join(fault.reason for fault in faults))
         if recall["entry"]["here"] and actions:
             diagnosis = check_action(self.point.manual, actions[0], self.point.belief)
-            if diagnosis.verdict == "fails":
+            if diagnosis.verdict == "broken":
                 words = f"'{actions[0]}' cannot work yet: {diagnosis.reason}"
                 return Conflict("in doubt", diagnosis.rule, words)
         return None

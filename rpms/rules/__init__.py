@@ -4,21 +4,18 @@
 from rpms.rules import comparisons as comparisons
 from rpms.rules import conditions as conditions
 from rpms.rules import things as things
-from rpms.rules.loader import read_manual
-from rpms.rules.manual import ActiveRules, Manual, Rejection
-from rpms.rules.semantics import (
+from rpms.rules.effects import already_done, needed_actions, simulate, simulate_in_place
+from rpms.rules.judgement import (
     Diagnosis,
-    already_done,
     can_work,
     check_action,
     explain_rejection,
     forbidden_by,
     forbidding_rules,
     match_action,
-    needed_actions,
-    simulate,
-    simulate_in_place,
 )
+from rpms.rules.loader import read_manual
+from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.vocabulary.naming import refers_to
 
 __all__ = [

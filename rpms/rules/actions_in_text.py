@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 
+from rpms.rules.judgement import match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import evaluate
-from rpms.rules.semantics import match_action
 from rpms.rules.wording import need
 from rpms.vocabulary.belief import empty_belief, kind_of
 from rpms.vocabulary.recall import BLANK

@@ -7,10 +7,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from rpms.rules.effects import apply_effects
 from rpms.rules.manual import Manual
 from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import apply_effects
 from rpms.rules.terms import ANSWER
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
