@@ -6,7 +6,7 @@ through ``stream`` or ``astream``, so the settings of a run are decided here and
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, cast, get_type_hints
@@ -23,7 +23,7 @@ from langgraph.types import StateUpdate
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, ServerOutput
 from rpms.vocabulary.context import RunContext, declarations, merged_settings
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.imports import only_installed
+from rpms.vocabulary.imports import load_object, only_installed
 from rpms.vocabulary.spelling import offer
 
 NEW_EPISODE: EpisodeInput = {"env": "", "split": "", "task": 0, "cross_trial_memory": {}}
@@ -231,3 +231,25 @@ def _without_handlers(drawing: Drawing) -> Drawing:
     for name in [name for name in drawing.nodes if name.startswith("__error_handler__")]:
         drawing.remove_node(drawing.nodes[name])
     return drawing
+
+
+GraphSource = str | RpmsGraph | Callable[[], RpmsGraph]
+
+
+def open_graph(source: GraphSource) -> RpmsGraph:
+    """Return the graph; ``source`` is the graph, a function that returns it, or an import path."""
+    name = source if isinstance(source, str) else getattr(source, "__qualname__", "the graph")
+    found: Any = load_object(source, "the graph") if isinstance(source, str) else source
+    if not isinstance(found, RpmsGraph) and callable(found):
+        try:
+            found = found()
+        except RpmsError:
+            raise
+        except Exception as error:  # code of the user
+            raise RpmsError(f"graph {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, RpmsGraph):
+        raise RpmsError(
+            f"graph {name} must be what rpms.build_graph returns, or a function without arguments "
+            f"that returns it; it is a {type(found).__name__}"
+        )
+    return found
