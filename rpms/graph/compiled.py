@@ -100,13 +100,18 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         self, input: Any, config: RunnableConfig | None, context: Any, more: dict[str, Any]
     ) -> dict[str, Any]:
         """The arguments of LangGraph's own ``stream``."""
-        configs = [dict(each) for each in (config, self.config, _surrounding()) if each]
-        configurable = {k: v for each in reversed(configs) for k, v in _configurable(each).items()}
+        sources = (config, self.config, _surrounding())
+        configs = [cast(dict[str, Any], each) for each in sources if each]
+        configurable = dict[str, Any]()
+        for each in reversed(configs):
+            configurable |= each.get("configurable") or {}
         is_nested = bool(configurable.get("checkpoint_ns"))
         if "graph_id" in configurable:  # a server
             only_installed()
             if more.get("output_keys") == self.output_channels:
-                more = {**more, "output_keys": self._streamed_keys()}
+                # It streams updates of the output's keys alone.
+                keys = dict.fromkeys([*self.output_channels, *ServerOutput.__annotations__])
+                more = {**more, "output_keys": [*keys]}
         if isinstance(input, Mapping):
             input = self._episode(input, is_nested)
         # Within another graph the context is that graph's, and reset_env looks for ours in it.
@@ -145,7 +150,11 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         """The settings of a run: those of the call, over those that the graph was built with."""
         extra = {name: configurable[name] for name in declarations() if name in configurable}
         if isinstance(context, Mapping):
-            context = {k: v for k, v in context.items() if not _is_of_langgraph(k)}
+            context = {
+                name: value
+                for name, value in context.items()
+                if name not in LANGGRAPH_KEYS and not name.startswith(LANGGRAPH_PREFIXES)
+            }
         settings = merged_settings(self.defaults, context)
         chosen = context.get("rpms", context) if isinstance(context, Mapping) else settings.plain
         for name, value in extra.items() if context is not None else ():
@@ -164,10 +173,6 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
             return int(chosen[0])
         supersteps = len(self.nodes) + 2 * context.max_retries
         return max(*LANGGRAPH_DEFAULTS, (context.max_steps + 1) * supersteps)
-
-    def _streamed_keys(self) -> list[str]:
-        """The keys of which a server streams updates, which it otherwise does of the output's."""
-        return list(dict.fromkeys([*self.output_channels, *ServerOutput.__annotations__]))
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
         """The form of the settings: a dozen of them, with the graph's own values as defaults."""
@@ -217,14 +222,6 @@ def _surrounding() -> RunnableConfig | None:
         return get_config()
     except RuntimeError:
         return None
-
-
-def _configurable(config: Mapping[str, Any]) -> dict[str, Any]:
-    return cast(dict[str, Any], config.get("configurable") or {})
-
-
-def _is_of_langgraph(name: str) -> bool:
-    return name in LANGGRAPH_KEYS or name.startswith(LANGGRAPH_PREFIXES)
 
 
 def _without_handlers(drawing: Drawing) -> Drawing:

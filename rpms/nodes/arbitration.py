@@ -30,7 +30,7 @@ usually the need of the printed rule that explained it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.envs import Environment, get_environment
@@ -55,7 +55,6 @@ from rpms.rules.schema import ActionRule
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm
-from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, ConflictKind, Recall, drop
 
 EXTRA_KINDS: tuple[ConflictKind, ...] = ("redundant", "contradicted by another memory")
@@ -123,8 +122,10 @@ class Arbiter(NamedTuple):
             return next(self.kind_conflicts(recall["advice"]["actions"]), None)
         if kind == "success":
             return self.snippet_conflict(recall["advice"]["actions"])
-        if kind in ("failure", "critical_failure") and not by_kind:
-            return self.lesson_conflict(recall) if self._is_order(recall) else None
+        # A lesson is printed as a warning of its action, or as a need, which contradicts nothing.
+        is_warning = self.form == "recorded" or not recall["advice"]["needs"]
+        if kind == "critical_failure" or (kind == "failure" and is_warning):
+            return None if by_kind else self.lesson_conflict(recall)
         return None
 
     def snippet_conflict(self, actions: Iterable[str]) -> Conflict | None:
@@ -206,13 +207,6 @@ class Arbiter(NamedTuple):
             return Conflict("foreign to this goal", _cited(manual, matched[0]), reason)
         return None
 
-    def _is_order(self, recall: Recall) -> bool:
-        """Return True for a lesson that is printed as a warning of its action, not as a need."""
-        unexplained = not recall["advice"]["needs"]
-        return (
-            self.form == "recorded" or recall["entry"]["type"] == "critical_failure" or unexplained
-        )
-
     def lesson_conflict(self, recall: Recall) -> Conflict | None:
         """Return a conflict if a lesson warns of an action that the rules demand or allow.
 
@@ -230,7 +224,10 @@ class Arbiter(NamedTuple):
         kinds = {kind_of(name) for name in names.values()}
         if never_works(manual, action, kinds)[0]:
             return None
-        if action in demanded or (advances and _concerns_goal(names.values(), goal)):
+        concerns_goal = any(refers_to(name, goal["object"]) for name in names.values()) or (
+            bool(names) and all(refers_to(name, goal["destination"]) for name in names.values())
+        )
+        if action in demanded or (advances and concerns_goal):
             reason = f"the sub-goal {step['name']} needs '{action}'"
             return Conflict("against the procedure", _cited(manual, rule), reason)
         if recall["entry"]["type"] == "critical_failure":
@@ -280,13 +277,6 @@ def _doubt(manual: Manual, action: str, diagnosis: Diagnosis) -> Conflict | None
 def _cited(manual: Manual, rule: ActionRule) -> str:
     """Return the rule's id, or "" if the rule is left out of the manual."""
     return rule.id if manual.knows(rule) else ""
-
-
-def _concerns_goal(names: Collection[str], goal: GoalSpec) -> bool:
-    """Return True if an action with these names handles what the goal asks for."""
-    return any(refers_to(name, goal["object"]) for name in names) or (
-        bool(names) and all(refers_to(name, goal["destination"]) for name in names)
-    )
 
 
 def settle(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -222,13 +222,11 @@ def scope_of(
     belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any], texts: Texts = EXACT
 ) -> Scope:
     """The scope of the terms in a condition."""
-    return Scope(belief, facts.tools, bindings, partial(_holds, belief, facts, texts), texts)
 
+    def holds(text: str, bindings: Mapping[str, Any]) -> Truth | Special:
+        return _evaluate(parse_predicate(text), belief, facts, bindings, texts)
 
-def _holds(
-    belief: Belief, facts: StaticFacts, texts: Texts, text: str, bindings: Mapping[str, Any]
-) -> Truth | Special:
-    return _evaluate(parse_predicate(text), belief, facts, bindings, texts)
+    return Scope(belief, facts.tools, bindings, holds, texts)
 
 
 def _evaluate(

@@ -91,10 +91,6 @@ def _is_here(belief: Belief, facts: StaticFacts, thing: str) -> Truth:
     return False if {location, *belief["reachable"]} <= {*belief["searched"]} else None
 
 
-def _place(belief: Belief, _: StaticFacts, place: str) -> Truth:
-    return place in belief["places"]
-
-
 def _can_contain(_: Belief, facts: StaticFacts, place: str, thing: str) -> Truth:
     """A pair that neither table lists is undecided if both tables exist."""
     if kind_of(thing) in facts.contains.get(kind_of(place), frozenset()):
@@ -244,10 +240,6 @@ def _adjacent_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> In
     return f"no way leads from {location} to {place}"
 
 
-def _switched_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
-    return f"{need.arguments[0]} is {'off' if need.positive else 'on'}"
-
-
 def _visible_instead(need: Predicate, belief: Belief, facts: StaticFacts) -> Instead:
     closed = (place for place in places_around(belief, bare_name(need.arguments[0]))
               if belief["containers"].get(place) == "closed")  # fmt: skip
@@ -289,7 +281,7 @@ def _needed(instead: Callable[..., Instead]) -> Callable[..., Instead]:
 declare(
     Condition("at", 1, _at, "you are at {0}", "you are somewhere else than {0}",
               _unless_worded(_place_instead)),
-    Condition("place", 1, _place, "{0} is a place here"),
+    Condition("place", 1, lambda b, _, place: place in b["places"], "{0} is a place here"),
     Condition("holding", 1, lambda b, _, thing: thing in b["holding"], "you hold {0}",
               "you do not hold {0}", _needed(_unless_worded(_hand))),
     Condition("hand_empty", 0, lambda b, _: not b["holding"], "your hand is empty",
@@ -315,7 +307,8 @@ declare(
               instead=_needed(_adjacent_instead)),
     Condition("unclosed", 1, _unclosed, "{0} is not closed", "{0} is closed",
               _needed(_door_instead)),
-    Condition("activated", 1, _activated, "{0} is on", "{0} is off", _switched_instead),
+    Condition("activated", 1, _activated, "{0} is on", "{0} is off",
+              lambda need, *_: f"{need.arguments[0]} is {'off' if need.positive else 'on'}"),
     Condition("combined", 1, _combined, "all parts are in {0}"),
     # The next look shows how the thing changed.
     Condition("changed", 1, lambda b, _, thing: None, "{0} is changed", effect="thing"),

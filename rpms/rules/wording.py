@@ -6,7 +6,7 @@ Prompts, vetoes and refusals print these texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -45,8 +45,10 @@ def statement(predicate: Predicate, bindings: Mapping[str, str], facts: StaticFa
         words = _compared(predicate, bindings, facts)
         return words if predicate.positive else _denied(words)
     names = [_name(argument, bindings, facts) for argument in predicate.arguments]
-    if sentence := fact_sentence(predicate, names, facts):
-        return sentence
+    if predicate.name in ("state", "seen"):  # the world's own sentence about a state
+        key = f"{'' if predicate.positive else 'not '}{names[1]}"
+        if sentence := facts.wording.facts.get(key):
+            return sentence.format(*names)
     declared, phrases = CONDITIONS.get(predicate.name, _UNWORDED), facts.wording.phrases
     denied = phrases.get(f"not {predicate.name}", declared.denied)
     if not predicate.positive and denied:
@@ -223,14 +225,6 @@ def _items_instead(
                 parts.append(contrary(condition, belief, facts, inner))
                 break
     return _joined(parts)
-
-
-def fact_sentence(predicate: Predicate, names: Sequence[str], facts: StaticFacts) -> str:
-    """The world's own sentence about a state; empty if it has none."""
-    if predicate.name not in ("state", "seen"):
-        return ""
-    sentence = facts.wording.facts.get(f"{'' if predicate.positive else 'not '}{names[1]}", "")
-    return sentence.format(*names)
 
 
 def spoken(text: str, scope: Scope) -> str:
