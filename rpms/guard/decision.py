@@ -24,7 +24,6 @@ from rpms.rules.predicates import (
     evaluate,
     is_undecided,
     may_hold,
-    parse_predicate,
 )
 from rpms.rules.scalars import UNKNOWN
 from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
@@ -246,8 +245,8 @@ def _unmet(
     belief: Belief,
 ) -> Iterator[Violation]:
     diagnosis = check_needs(manual, rule, needs, bindings, belief)
-    if diagnosis.violated:
-        unmet = tuple(map(parse_predicate, diagnosis.violated_predicates))
+    if diagnosis.unmet:
+        unmet = tuple(each.condition for each in diagnosis.unmet)
         is_open = not any(_needs_call(manual, each) for each in unmet) and all(
             is_undecided(each, belief, manual.facts, bindings) for each in unmet
         )

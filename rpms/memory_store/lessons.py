@@ -358,7 +358,7 @@ def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
 def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
     """Return a failure lesson: the rejected action and the preconditions that may explain it."""
     diagnosis = check_action(manual, action, belief).checked
-    violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
+    violated = [str(each.condition) for each in diagnosis.unmet or diagnosis.unsure]
     matched = match_action(manual, action)
     if matched is None:
         kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])

@@ -44,10 +44,10 @@ from rpms.rules import (
     check_action,
     forbidden_by,
     match_action,
+    never_works,
     refers_to,
     simulate,
 )
-from rpms.rules.actions_in_text import never_works
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.judgement import Diagnosis
 from rpms.rules.predicates import is_predicate, parse_predicate
@@ -265,8 +265,8 @@ class Arbiter(NamedTuple):
 
 def _doubt(manual: Manual, action: str, diagnosis: Diagnosis) -> Conflict | None:
     """Return what the belief leaves open about an action, as a thing to check."""
-    unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
-    doubtful = next((predicate for predicate in unsure if predicate.positive), None)
+    unsure = (need.condition for need in diagnosis.unsure)
+    doubtful = next((condition for condition in unsure if condition.positive), None)
     matched = match_action(manual, action)
     if doubtful is None or matched is None:
         return None

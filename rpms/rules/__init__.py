@@ -13,6 +13,7 @@ from rpms.rules.judgement import (
     forbidden_by,
     forbidding_rules,
     match_action,
+    never_works,
 )
 from rpms.rules.loader import read_manual
 from rpms.rules.manual import ActiveRules, Manual, Rejection
@@ -31,6 +32,7 @@ __all__ = [
     "forbidding_rules",
     "match_action",
     "needed_actions",
+    "never_works",
     "read_manual",
     "refers_to",
     "simulate",

@@ -16,7 +16,7 @@ policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -32,13 +32,29 @@ from rpms.rules.predicates import (
 from rpms.rules.scalars import Special
 from rpms.rules.schema import ActionRule, Forbidden
 from rpms.rules.wording import contrary, need
-from rpms.vocabulary.belief import Belief, kind_of
+from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import Truth, bare_name, is_a, refers_to
 
 Verdict = Literal["kept", "broken", "open"]
+OF_KINDS = {"kind", "can_contain"}
+"""Preconditions that depend on the kinds of things alone, as affordances do."""
 KNOWN_ACTION = "known action"
 """Stands for the list of actions in the system prompt, which every condition is shown."""
+
+
+class Need(NamedTuple):
+    """A precondition that does not hold, or is not known to.
+
+    Attributes:
+        condition: as it stands in the YAML.
+        words: with the actual names: ``you to be at desk 1``.
+        instead: what holds instead; empty if that is unknown.
+    """
+
+    condition: Predicate
+    words: str
+    instead: str = ""
 
 
 class Diagnosis(NamedTuple):
@@ -47,34 +63,27 @@ class Diagnosis(NamedTuple):
     Attributes:
         verdict: ``kept`` only if all hold; ``broken`` if one definitely does not.
         rule: id of the Tier-3 rule; empty if the text is no action, or its rule is left out.
-        violated: the definite failures as needs, with the actual names: ``you to be at desk 1``.
-        unsure: needs that the belief does not decide.
-        instead: for each violated need what holds instead; empty if that is unknown.
-        violated_predicates: the same failures as written in the YAML.
-        unsure_predicates: likewise for what is unsure.
+        unmet: the needs that definitely do not hold.
+        unsure: those that the belief does not decide.
     """
 
     verdict: Verdict
     rule: str
-    violated: tuple[str, ...] = ()
-    unsure: tuple[str, ...] = ()
-    instead: tuple[str, ...] = ()
-    violated_predicates: tuple[str, ...] = ()
-    unsure_predicates: tuple[str, ...] = ()
+    unmet: tuple[Need, ...] = ()
+    unsure: tuple[Need, ...] = ()
 
     @property
     def checked(self) -> Diagnosis:
         """The diagnosis without evidence (``seen``), which only a policy needs."""
-        rows = [*zip(self.violated, self.instead, self.violated_predicates, strict=True)]
-        rows = [row for row in rows if parse_predicate(row[2]).name != "seen"]
-        violated, instead, predicates = zip(*rows, strict=True) if rows else ((), (), ())
-        return self._replace(violated=violated, instead=instead, violated_predicates=predicates)
+        return self._replace(unmet=tuple(n for n in self.unmet if n.condition.name != "seen"))
 
     @property
     def reason(self) -> str:
         """Why the action cannot work: each unmet need, and what holds instead."""
-        pairs = zip(self.violated, self.instead, strict=True)
-        reasons = (f"it needs {lack}, and {so}" if so else f"it needs {lack}" for lack, so in pairs)
+        reasons = (
+            f"it needs {each.words}{f', and {each.instead}' if each.instead else ''}"
+            for each in self.unmet
+        )
         return "; ".join(dict.fromkeys(reasons))
 
 
@@ -104,25 +113,25 @@ def check_needs(
     belief: Belief,
 ) -> Diagnosis:
     """Evaluate the needs of a rule; evidence counts as missing until an answer shows it."""
-    violated: list[Predicate] = []
+    unmet: list[Predicate] = []
     unsure: list[Predicate] = []
     for each in needs:
         truth = evaluate(each, belief, manual.facts, bindings)
         if truth is False or (truth is None and is_evidence(each, manual.facts)):
-            violated.append(each)
+            unmet.append(each)
         elif truth is None:
             unsure.append(each)
-    if not violated and not unsure:
+    if not unmet and not unsure:
         return Diagnosis("kept", rule)
-    names = printable(bindings)
+    names, facts = printable(bindings), manual.facts
     return Diagnosis(
-        "broken" if violated else "open",
+        "broken" if unmet else "open",
         rule,
-        tuple(need(each, names, manual.facts) for each in violated),
-        tuple(need(each, names, manual.facts) for each in unsure),
-        tuple(contrary(each, belief, manual.facts, bindings) for each in violated),
-        tuple(map(str, violated)),
-        tuple(map(str, unsure)),
+        tuple(
+            Need(each, need(each, names, facts), contrary(each, belief, facts, bindings))
+            for each in unmet
+        ),
+        tuple(Need(each, need(each, names, facts)) for each in unsure),
     )
 
 
@@ -149,6 +158,22 @@ def can_work(manual: Manual, action: str, belief: Belief) -> Truth:
     return False if False in truths else None if None in truths else True
 
 
+def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[str, str]:
+    """The rule and the need by which an action can never work; empty if it may work.
+
+    Judged by the kinds of its names, and only if all of them are in ``kinds``.
+    """
+    matched = match_action(manual, action)
+    if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):
+        return "", ""
+    rule, names = matched
+    for each in rule.needs:
+        static = each.name in OF_KINDS or each.name in manual.facts.affordances
+        if static and evaluate(each, empty_belief(), manual.facts, names) is False:
+            return rule.id, need(each, names, manual.facts)
+    return "", ""
+
+
 def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str = "") -> str:
     """Why an action was rejected, as a clause: an unmet need, else one that may be unmet.
 
@@ -156,8 +181,8 @@ def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str =
     own reason, which is used if no need is known to be unmet.
     """
     diagnosis = check_action(manual, action, belief)
-    if diagnosis.checked.violated:
-        return diagnosis.checked.reason
+    if reason := diagnosis.checked.reason:
+        return reason
     if answer:
         return f"the answer was '{answer}'"
     matched = match_action(manual, action)
@@ -166,7 +191,8 @@ def explain_rejection(manual: Manual, action: str, belief: Belief, answer: str =
     if matched[0].if_refused and manual.knows(matched[0]):
         return matched[0].if_refused.format(**matched[1])
     if diagnosis.unsure:
-        return f"it needs {'; '.join(diagnosis.unsure)}, and whether that is so is not known"
+        needs = "; ".join(each.words for each in diagnosis.unsure)
+        return f"it needs {needs}, and whether that is so is not known"
     return "the reason is not known"
 
 

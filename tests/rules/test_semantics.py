@@ -104,11 +104,10 @@ def test_every_rule_reads_its_own_syntax_back(data: st.DataObject) -> None:
 def test_diagnosis(action: str, fields: dict[str, Any], verdict: str, violated: list[str]) -> None:
     diagnosis = check_action(MANUAL, action, believing(**fields))
     assert diagnosis.verdict == verdict
-    assert list(diagnosis.violated_predicates) == violated
+    assert [str(need.condition) for need in diagnosis.unmet] == violated
     assert diagnosis.rule.startswith("O-ACT-")
-    assert len(diagnosis.violated) == len(diagnosis.instead) == len(violated)
     assert diagnosis.reason.count("it needs ") == len(violated)
-    assert all(f"it needs {words}" in diagnosis.reason for words in diagnosis.violated)
+    assert all(f"it needs {need.words}" in diagnosis.reason for need in diagnosis.unmet)
     assert bool(diagnosis.unsure) == (verdict == "open") or verdict == "broken"
 
 
@@ -277,9 +276,8 @@ def test_tier_3_tells_truly_which_actions_the_engine_accepts(
             counts[diagnosis.verdict, accepted] += 1
             assert match_action(MANUAL, step.action), message
             # Every refusal that Tier 3 can decide has a violated precondition to name.
-            assert (diagnosis.verdict == "broken") == bool(diagnosis.violated)
-            assert len(diagnosis.violated) == len(diagnosis.violated_predicates)
-            doubtful = bool(diagnosis.unsure and not diagnosis.violated)
+            assert (diagnosis.verdict == "broken") == bool(diagnosis.unmet)
+            doubtful = bool(diagnosis.unsure and not diagnosis.unmet)
             assert (diagnosis.verdict == "open") == doubtful
             if diagnosis.verdict == "kept":
                 imagined = simulate(MANUAL, step.action, step.before)

@@ -76,7 +76,7 @@ KITCHEN: dict[str, Any] = {
 )
 def test_diagnosis(action: str, verdict: str, predicates: list[str]) -> None:
     diagnosis = check_action(MANUAL, action, believing(**KITCHEN))
-    named = [*diagnosis.violated_predicates, *diagnosis.unsure_predicates]
+    named = [str(need.condition) for need in (*diagnosis.unmet, *diagnosis.unsure)]
     assert (diagnosis.verdict, named) == (verdict, predicates)
 
 
