@@ -96,8 +96,8 @@ def graph(
 ) -> None:  # fmt: skip
     """Print the agent graph as Mermaid, or draw it into a file; works offline."""
     from rpms.graph import build_graph
+    from rpms.graph.compiled import open_graph
     from rpms.graph.drawing import mermaid, write_picture
-    from rpms.graph.factories import open_graph
 
     drawn = open_graph(source) if source else build_graph()
     context = drawn.defaults.under(condition) if condition else None

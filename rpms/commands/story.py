@@ -98,7 +98,7 @@ class Story(Lines):
         if turn["failed"] and turn["action"] and self.context.rules:
             diagnosis = check_action(self.manual, turn["action"], belief)
             # If the answer already has the reason, only an unmet precondition adds to it.
-            if diagnosis.violated or not self.env.rejection_reason(turn["observation"]):
+            if diagnosis.unmet or not self.env.rejection_reason(turn["observation"]):
                 reason = explain_rejection(self.manual, turn["action"], belief)
                 self._because("magenta", diagnosis.rule, reason)
         self.console.print()

@@ -144,7 +144,7 @@ def _play(
         action = choices[0]["action"]
         observation, done, *_ = game.step(action)
         rejected, diagnosis = world.failed(observation), check_action(manual, action, belief)
-        if rejected and diagnosis.verdict == "holds":
+        if rejected and diagnosis.verdict == "kept":
             promise = f"although every precondition of {diagnosis.rule} holds in the belief"
             yield _at(world, "update_belief", f"'{action}' was rejected {where} {promise}")
             return

@@ -6,7 +6,7 @@ through ``stream`` or ``astream``, so the settings of a run are decided here and
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, cast, get_type_hints
@@ -23,7 +23,7 @@ from langgraph.types import StateUpdate
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, EpisodeState, ServerOutput
 from rpms.vocabulary.context import RunContext, declarations, merged_settings
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.imports import only_installed
+from rpms.vocabulary.imports import load_object, only_installed
 from rpms.vocabulary.spelling import offer
 
 NEW_EPISODE: EpisodeInput = {"env": "", "split": "", "task": 0, "cross_trial_memory": {}}
@@ -100,13 +100,18 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         self, input: Any, config: RunnableConfig | None, context: Any, more: dict[str, Any]
     ) -> dict[str, Any]:
         """The arguments of LangGraph's own ``stream``."""
-        configs = [dict(each) for each in (config, self.config, _surrounding()) if each]
-        configurable = {k: v for each in reversed(configs) for k, v in _configurable(each).items()}
+        sources = (config, self.config, _surrounding())
+        configs = [cast(dict[str, Any], each) for each in sources if each]
+        configurable = dict[str, Any]()
+        for each in reversed(configs):
+            configurable |= each.get("configurable") or {}
         is_nested = bool(configurable.get("checkpoint_ns"))
         if "graph_id" in configurable:  # a server
             only_installed()
             if more.get("output_keys") == self.output_channels:
-                more = {**more, "output_keys": self._streamed_keys()}
+                # It streams updates of the output's keys alone.
+                keys = dict.fromkeys([*self.output_channels, *ServerOutput.__annotations__])
+                more = {**more, "output_keys": [*keys]}
         if isinstance(input, Mapping):
             input = self._episode(input, is_nested)
         # Within another graph the context is that graph's, and reset_env looks for ours in it.
@@ -145,7 +150,11 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
         """The settings of a run: those of the call, over those that the graph was built with."""
         extra = {name: configurable[name] for name in declarations() if name in configurable}
         if isinstance(context, Mapping):
-            context = {k: v for k, v in context.items() if not _is_of_langgraph(k)}
+            context = {
+                name: value
+                for name, value in context.items()
+                if name not in LANGGRAPH_KEYS and not name.startswith(LANGGRAPH_PREFIXES)
+            }
         settings = merged_settings(self.defaults, context)
         chosen = context.get("rpms", context) if isinstance(context, Mapping) else settings.plain
         for name, value in extra.items() if context is not None else ():
@@ -164,10 +173,6 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
             return int(chosen[0])
         supersteps = len(self.nodes) + 2 * context.max_retries
         return max(*LANGGRAPH_DEFAULTS, (context.max_steps + 1) * supersteps)
-
-    def _streamed_keys(self) -> list[str]:
-        """The keys of which a server streams updates, which it otherwise does of the output's."""
-        return list(dict.fromkeys([*self.output_channels, *ServerOutput.__annotations__]))
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:
         """The form of the settings: a dozen of them, with the graph's own values as defaults."""
@@ -219,15 +224,29 @@ def _surrounding() -> RunnableConfig | None:
         return None
 
 
-def _configurable(config: Mapping[str, Any]) -> dict[str, Any]:
-    return cast(dict[str, Any], config.get("configurable") or {})
-
-
-def _is_of_langgraph(name: str) -> bool:
-    return name in LANGGRAPH_KEYS or name.startswith(LANGGRAPH_PREFIXES)
-
-
 def _without_handlers(drawing: Drawing) -> Drawing:
     for name in [name for name in drawing.nodes if name.startswith("__error_handler__")]:
         drawing.remove_node(drawing.nodes[name])
     return drawing
+
+
+GraphSource = str | RpmsGraph | Callable[[], RpmsGraph]
+
+
+def open_graph(source: GraphSource) -> RpmsGraph:
+    """Return the graph; ``source`` is the graph, a function that returns it, or an import path."""
+    name = source if isinstance(source, str) else getattr(source, "__qualname__", "the graph")
+    found: Any = load_object(source, "the graph") if isinstance(source, str) else source
+    if not isinstance(found, RpmsGraph) and callable(found):
+        try:
+            found = found()
+        except RpmsError:
+            raise
+        except Exception as error:  # code of the user
+            raise RpmsError(f"graph {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, RpmsGraph):
+        raise RpmsError(
+            f"graph {name} must be what rpms.build_graph returns, or a function without arguments "
+            f"that returns it; it is a {type(found).__name__}"
+        )
+    return found

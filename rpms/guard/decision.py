@@ -17,17 +17,16 @@ from typing import Any, Literal, NamedTuple
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
 from rpms.rules.calls import readings
+from rpms.rules.judgement import check_needs, forbidden_patterns
 from rpms.rules.predicates import (
     Predicate,
     StaticFacts,
     evaluate,
     is_undecided,
     may_hold,
-    parse_predicate,
 )
 from rpms.rules.scalars import UNKNOWN
 from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
-from rpms.rules.semantics import check_needs, forbidden_patterns
 from rpms.rules.terms import CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
@@ -246,8 +245,8 @@ def _unmet(
     belief: Belief,
 ) -> Iterator[Violation]:
     diagnosis = check_needs(manual, rule, needs, bindings, belief)
-    if diagnosis.violated:
-        unmet = tuple(map(parse_predicate, diagnosis.violated_predicates))
+    if diagnosis.unmet:
+        unmet = tuple(each.condition for each in diagnosis.unmet)
         is_open = not any(_needs_call(manual, each) for each in unmet) and all(
             is_undecided(each, belief, manual.facts, bindings) for each in unmet
         )

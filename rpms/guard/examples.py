@@ -13,11 +13,9 @@ from rpms.guard.conversation import ConversationState, ConversationTracker
 from rpms.rules import Manual
 from rpms.rules.calls import bind
 from rpms.rules.check import Problem
-from rpms.rules.example_calls import Example
-from rpms.rules.predicates import Predicate, evaluate, parse_predicate
-from rpms.rules.registry import is_effect
-from rpms.rules.schema import ActionRule, Forbidden, PolicyRule
-from rpms.rules.semantics import apply_effects
+from rpms.rules.effects import apply_effects
+from rpms.rules.predicates import Predicate, evaluate, is_effect, parse_predicate
+from rpms.rules.schema import ActionRule, Example, Forbidden, PolicyRule
 from rpms.rules.terms import CONTEXT, all_terms, parse_term
 from rpms.vocabulary.belief import copy_belief
 from rpms.vocabulary.calls import Call

@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
+    CONDITIONS,
     Predicate,
     choices_of,
     evaluate,
     inner_bindings,
+    is_effect,
     parse_predicate,
+    reads_values,
     scope_of,
 )
-from rpms.rules.registry import CONDITIONS, is_effect, reads_values
 from rpms.rules.scalars import UNKNOWN, Special
 from rpms.rules.schema import ActionRule
 from rpms.rules.terms import ANSWER, ITEM, Term, parse_term

@@ -24,9 +24,9 @@ from rpms.rules.conditions import (
     rank,
     sought_kind,
 )
+from rpms.rules.judgement import check_action, match_action
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, ApplicableAction
-from rpms.rules.semantics import check_action, match_action
 from rpms.vocabulary.belief import copy_belief, in_order
 from rpms.vocabulary.naming import same_thing
 from rpms.vocabulary.turn import Choice
@@ -46,7 +46,7 @@ def with_rejections(point: DecisionPoint) -> DecisionPoint:
     places = []
     for action in point.no_effect:
         rule, names = match_action(point.manual, action) or (None, {})
-        explained = check_action(point.manual, action, point.belief).verdict == "fails"
+        explained = check_action(point.manual, action, point.belief).verdict == "broken"
         if rule and rule.rejected_means_here and point.manual.knows(rule) and not explained:
             places.append(names[rule.rejected_means_here])
     if not places:

@@ -16,6 +16,8 @@ from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from rpms.guard.look_ups import Blank, has_blanks, look_up_choices, was_made
+from rpms.rules.effects import already_done
+from rpms.rules.judgement import check_action, forbidden_by, match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -24,12 +26,11 @@ from rpms.rules.predicates import (
     evaluate,
     is_evidence,
     parse_predicate,
-    places_around,
+    reads_values,
     unify,
 )
-from rpms.rules.registry import reads_values
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import already_done, check_action, forbidden_by, match_action
+from rpms.rules.things import places_around
 from rpms.rules.wording import need as in_words
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.calls import Call
@@ -87,7 +88,7 @@ def find_repair(
 
     None also if the only help is not safe to advise under this goal.
     """
-    if check_action(manual, action, belief).verdict != "fails":
+    if check_action(manual, action, belief).verdict != "broken":
         return None
     if already_done(manual, action, belief):
         return Repair("done")

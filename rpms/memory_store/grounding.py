@@ -33,7 +33,6 @@ from rpms.memory_store.roles import (
 from rpms.rules import Manual, already_done, match_action, refers_to, simulate_in_place
 from rpms.rules.predicates import Predicate, evaluate, is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import blank_syntax
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
@@ -292,7 +291,7 @@ def _schema(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry
     the memory's own knowledge and needs no rules.
     """
     if not entry.get("uses"):  # written by hand, in words
-        general = blank_syntax(_rule(entry["action_template"], (), ()))
+        general = _rule(entry["action_template"], (), ()).syntax.replace("{", "<").replace("}", ">")
         return GroundedEntry(
             new_advice([general], by_kind=True, needs=entry["preconditions"], then=entry["effects"])
         )

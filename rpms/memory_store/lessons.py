@@ -257,7 +257,7 @@ def _calls(
         numbers = [n for n in kept if played[n] == action]
         spare = numbers if len(numbers) % 2 == 0 else numbers[:-1]
         kept = [n for n in kept if n not in spare or n == len(played) - 1]
-    broken = any(check_action(manual, played[n], beliefs[n]).verdict == "fails" for n in kept)
+    broken = any(check_action(manual, played[n], beliefs[n]).verdict == "broken" for n in kept)
     if broken or not kept:
         return []
     began = _found_out(manual, [beliefs[n] for n in kept])
@@ -365,7 +365,7 @@ def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
 def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
     """Return a failure lesson: the rejected action and the preconditions that may explain it."""
     diagnosis = check_action(manual, action, belief).checked
-    violated = list(diagnosis.violated_predicates or diagnosis.unsure_predicates)
+    violated = [str(each.condition) for each in diagnosis.unmet or diagnosis.unsure]
     matched = match_action(manual, action)
     if matched is None:
         kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])

@@ -21,39 +21,47 @@ kind. A lesson conflicts only if it is printed as an order (``AVOID``, ``Danger`
 the procedure* if the procedure demands that action now, and *in doubt* if the action can work now
 by the rules, or may. A lesson that is printed as a need ("X needs Y") contradicts nothing.
 
-Which entries agree with each other or repeat a rule is no matter of the paper's arbitration;
-``arbitration_extras`` settles it after that (``arbitration_extras.py``).
+The setting ``arbitration_extras``, off by default and under plan ``paper``, then drops two kinds of
+entries that contradict no rule: *redundant* ones, lessons and schemas that say no more than a rule
+which the same prompt prints, and those *contradicted by another memory*, warnings of an action that
+another entry advises. With it D prints hardly any lesson, because a lesson's violated need is
+usually the need of the printed rule that explained it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rpms.envs import Environment, get_environment
 from rpms.guard.procedure import applicable_actions
-from rpms.nodes.arbitration_extras import settle
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.rules import (
+    ActiveRules,
     Manual,
     already_done,
     can_work,
     check_action,
     forbidden_by,
     match_action,
+    never_works,
     refers_to,
     simulate,
 )
-from rpms.rules.actions_in_text import never_works
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.predicates import parse_predicate
+from rpms.rules.judgement import Diagnosis
+from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import Diagnosis
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm
-from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import NOTE, ConflictKind, Recall, drop
+
+EXTRA_KINDS: tuple[ConflictKind, ...] = ("redundant", "contradicted by another memory")
+"""The kinds of conflict that this stage decides with ``arbitration_extras``."""
+# Literals that follow from others: a thing at the agent's place is here and in view; an agent that
+# put its one thing down has an empty hand.
+_FOLLOWS = ("here", "visible", "hand_empty", "holding")
 
 
 class Conflict(NamedTuple):
@@ -114,8 +122,10 @@ class Arbiter(NamedTuple):
             return next(self.kind_conflicts(recall["advice"]["actions"]), None)
         if kind == "success":
             return self.snippet_conflict(recall["advice"]["actions"])
-        if kind in ("failure", "critical_failure") and not by_kind:
-            return self.lesson_conflict(recall) if self._is_order(recall) else None
+        # A lesson is printed as a warning of its action, or as a need, which contradicts nothing.
+        is_warning = self.form == "recorded" or not recall["advice"]["needs"]
+        if kind == "critical_failure" or (kind == "failure" and is_warning):
+            return None if by_kind else self.lesson_conflict(recall)
         return None
 
     def snippet_conflict(self, actions: Iterable[str]) -> Conflict | None:
@@ -132,11 +142,11 @@ class Arbiter(NamedTuple):
                 return conflict
             if already_done(manual, action, imagined):
                 continue
-            diagnosis = check_action(manual, action, imagined)
-            if diagnosis.verdict == "no_such_action":
+            if match_action(manual, action) is None:
                 reason = f"'{action}' is not one of the available actions"
                 return Conflict("impossible", "", reason)
-            if diagnosis.verdict == "fails":
+            diagnosis = check_action(manual, action, imagined)
+            if diagnosis.verdict == "broken":
                 reason = f"'{action}' cannot work: {diagnosis.reason}"
                 return Conflict("impossible", diagnosis.rule, reason)
             if not diagnosis.rule:
@@ -197,13 +207,6 @@ class Arbiter(NamedTuple):
             return Conflict("foreign to this goal", _cited(manual, matched[0]), reason)
         return None
 
-    def _is_order(self, recall: Recall) -> bool:
-        """Return True for a lesson that is printed as a warning of its action, not as a need."""
-        unexplained = not recall["advice"]["needs"]
-        return (
-            self.form == "recorded" or recall["entry"]["type"] == "critical_failure" or unexplained
-        )
-
     def lesson_conflict(self, recall: Recall) -> Conflict | None:
         """Return a conflict if a lesson warns of an action that the rules demand or allow.
 
@@ -221,7 +224,10 @@ class Arbiter(NamedTuple):
         kinds = {kind_of(name) for name in names.values()}
         if never_works(manual, action, kinds)[0]:
             return None
-        if action in demanded or (advances and _concerns_goal(names.values(), goal)):
+        concerns_goal = any(refers_to(name, goal["object"]) for name in names.values()) or (
+            bool(names) and all(refers_to(name, goal["destination"]) for name in names.values())
+        )
+        if action in demanded or (advances and concerns_goal):
             reason = f"the sub-goal {step['name']} needs '{action}'"
             return Conflict("against the procedure", _cited(manual, rule), reason)
         if recall["entry"]["type"] == "critical_failure":
@@ -251,7 +257,7 @@ class Arbiter(NamedTuple):
             return faults[0]._replace(reason="; ".join(fault.reason for fault in faults))
         if recall["entry"]["here"] and actions:
             diagnosis = check_action(self.point.manual, actions[0], self.point.belief)
-            if diagnosis.verdict == "fails":
+            if diagnosis.verdict == "broken":
                 words = f"'{actions[0]}' cannot work yet: {diagnosis.reason}"
                 return Conflict("in doubt", diagnosis.rule, words)
         return None
@@ -259,8 +265,8 @@ class Arbiter(NamedTuple):
 
 def _doubt(manual: Manual, action: str, diagnosis: Diagnosis) -> Conflict | None:
     """Return what the belief leaves open about an action, as a thing to check."""
-    unsure = [parse_predicate(text) for text in diagnosis.unsure_predicates]
-    doubtful = next((predicate for predicate in unsure if predicate.positive), None)
+    unsure = (need.condition for need in diagnosis.unsure)
+    doubtful = next((condition for condition in unsure if condition.positive), None)
     matched = match_action(manual, action)
     if doubtful is None or matched is None:
         return None
@@ -273,8 +279,101 @@ def _cited(manual: Manual, rule: ActionRule) -> str:
     return rule.id if manual.knows(rule) else ""
 
 
-def _concerns_goal(names: Collection[str], goal: GoalSpec) -> bool:
-    """Return True if an action with these names handles what the goal asks for."""
-    return any(refers_to(name, goal["object"]) for name in names) or (
-        bool(names) and all(refers_to(name, goal["destination"]) for name in names)
-    )
+def settle(
+    recalls: Sequence[Recall], manual: Manual, rules: ActiveRules, form: MemoryForm
+) -> list[Recall]:
+    """Drop the memories that a printed rule or another memory makes needless."""
+    printed = frozenset(line["id"] for lines in rules.values() for line in lines)
+    after = list(recalls)
+    for number, recall in enumerate(recalls):
+        if not recall["dropped_by"] and (rule := repeated_rule(recall, manual, printed)):
+            after[number] = _lose(recall, "redundant", f"[{rule}] says so already", rule)
+    for loser, winner, action in _contradictions(after, form):
+        reason = f"{after[winner]['entry']['id']} says otherwise of '{action}'"
+        after[loser] = _lose(after[loser], "contradicted by another memory", reason)
+    return after
+
+
+def _lose(recall: Recall, conflict: ConflictKind, reason: str, rule: str = "") -> Recall:
+    return drop({**recall, "conflict": conflict}, "arbitration", reason, rule)
+
+
+def repeated_rule(recall: Recall, manual: Manual, printed: frozenset[str]) -> str:
+    """Return the id of the printed rule that says all that a lesson or a schema says, or "".
+
+    That is the action's own rule, or one that states a precondition of all actions.
+    """
+    entry = recall["entry"]
+    if entry["type"] == "failure":
+        rule, _ = match_action(manual, entry["failed_action"]) or (None, {})
+        said, taught = entry["violated"], rule.preconditions if rule else []
+        general = _states_needs_of_all(manual, printed, said)
+        if rule is not None and general:
+            return general
+    elif entry["type"] == "schema":
+        rule = manual.by_name.get(entry["action_type"])
+        said = [*entry["preconditions"], *entry["effects"]]
+        taught = [*rule.preconditions, *rule.effects] if rule else []
+    else:
+        return ""
+    if rule is None or rule.id not in printed or not said:
+        return ""
+    return rule.id if _is_said(said, taught, manual) else ""
+
+
+def _states_needs_of_all(manual: Manual, printed: frozenset[str], said: Sequence[str]) -> str:
+    """Return a printed rule of Tier 3 that states these preconditions for every action."""
+    general = next((rule.id for rule in manual.environment.rules if rule.id in printed), "")
+    names = [parse_predicate(text).name for text in said if is_predicate(text)]
+    understood = {*manual.environment.understood}
+    return general if names and len(names) == len(said) and {*names} <= understood else ""
+
+
+def _is_said(noticed: Iterable[str], taught: Iterable[str], manual: Manual) -> bool:
+    """Return True if a rule states every observed condition, or one that it follows from.
+
+    Conditions that were written by hand, in words, cannot be compared.
+    """
+
+    def words(text: str) -> str:
+        return statement(parse_predicate(text), {}, manual.facts) if is_predicate(text) else text
+
+    said = {words(text) for text in taught}
+    new = [text for text in noticed if words(text) not in said]
+    return all(is_predicate(text) and parse_predicate(text).name in _FOLLOWS for text in new)
+
+
+def _contradictions(recalls: Sequence[Recall], form: MemoryForm) -> Iterator[tuple[int, int, str]]:
+    """Yield the number of each entry that loses, that of the winner, and the action.
+
+    If an action was right for one goal and fatal for another, the more similar goal wins; if both
+    are equally similar, the fatal one does, because it cannot be undone. A lesson that only states
+    what an action needs contradicts nothing, unless it is printed as the paper's AVOID.
+    """
+    shown = [n for n, recall in enumerate(recalls) if not recall["dropped_by"]]
+    lost = set[int]()
+
+    def of_type(kind: str) -> list[int]:
+        return [n for n in shown if recalls[n]["entry"]["type"] == kind and n not in lost]
+
+    def nearness(number: int) -> float:
+        weight: float = recalls[number]["entry"].get("retrieval_weight", 1.0)
+        return recalls[number]["score"] / weight
+
+    for fatal in of_type("critical_failure"):
+        action = "".join(recalls[fatal]["advice"]["printed"][-1:])
+        for snippet in of_type("success"):
+            if action not in recalls[snippet]["advice"]["printed"]:
+                continue
+            wins = nearness(fatal) >= nearness(snippet)
+            loser, winner = (snippet, fatal) if wins else (fatal, snippet)
+            lost.add(loser)
+            yield loser, winner, action
+            if loser == fatal:
+                break
+    advised = {a: n for n in of_type("success") for a in recalls[n]["advice"]["printed"]}
+    for lesson in of_type("failure"):
+        advice = recalls[lesson]["advice"]
+        action = "".join(advice["printed"][-1:])
+        if action in advised and (form == "recorded" or not advice["needs"]):
+            yield lesson, advised[action], action

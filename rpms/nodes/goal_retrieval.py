@@ -14,8 +14,6 @@ results), and on no rule.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
@@ -24,20 +22,12 @@ from rpms.memory_store.grounding import GroundingContext
 from rpms.memory_store.methods.method import RecallRequest
 from rpms.memory_store.methods.registry import find_method
 from rpms.memory_store.retrieval import Similarity
-from rpms.nodes.state import EpisodeState, commands_of, settings_of
+from rpms.nodes.state import EpisodeState, RuntimeStage, commands_of, settings_of
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 
 
-class GoalRetrieval(Protocol):
-    """The stage; without a runtime it takes that of the running graph, as the others do."""
-
-    def __call__(
-        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
-    ) -> EpisodeState: ...
-
-
-def make_goal_retrieval(similarity: Similarity | None = None) -> GoalRetrieval:
+def make_goal_retrieval(similarity: Similarity | None = None) -> RuntimeStage:
     """Make the stage; ``similarity`` of two goals, 0 to 1, replaces d_gamma in our memory."""
 
     def goal_retrieval(
@@ -64,25 +54,17 @@ def _retrieve(
             f"'{method.name}'; pass on what after_trial returned for this method"
         )
     env = get_environment(state["env"])
+    # The executed actions, without those at the end that had no effect.
+    turns = state.get("history", [])
+    turns = turns[: len(turns) - len(state.get("ineffective", []))]
+    effective = [turn["action"] for turn in turns if turn["action"] and not turn["failed"]]
     moment = GroundingContext(
         commands_of(state), state["goal"], state["sub_goal"], state["belief"], env.keys,
-        context.memory_form, env.role_names(state["belief"]), _effective(state), env.steps_done,
+        context.memory_form, env.role_names(state["belief"]), effective, env.steps_done,
         env.solved, env.is_known, env.embodied,
     )  # fmt: skip
     request = RecallRequest(
-        state["env"],
-        moment,
-        context,
-        cross_trial_memory,
-        store=store,
-        begun=bool(state.get("history")),
-        similarity=similarity,
-    )
+        state["env"], moment, context, cross_trial_memory,
+        store=store, begun=bool(state.get("history")), similarity=similarity,
+    )  # fmt: skip
     return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
-
-
-def _effective(state: EpisodeState) -> list[str]:
-    """Return the executed actions, without those at the end that had no effect."""
-    turns = state.get("history", [])
-    changed = len(turns) - len(state.get("ineffective", []))
-    return [turn["action"] for turn in turns[:changed] if turn["action"] and not turn["failed"]]

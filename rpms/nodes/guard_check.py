@@ -21,7 +21,7 @@ from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.semantics import simulate
+from rpms.rules.effects import simulate
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Decision, Message, Verdict

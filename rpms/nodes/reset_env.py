@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from langgraph.runtime import Runtime, get_runtime
@@ -13,7 +13,7 @@ from typing_extensions import is_typeddict
 from rpms.envs import Task, get_environment, world_with_tasks
 from rpms.envs import live as episodes
 from rpms.envs.registry import FIRST_WORLD
-from rpms.nodes.state import EpisodeState, environment_failed, no_rules, replace_list
+from rpms.nodes.state import EpisodeState, RuntimeStage, environment_failed, no_rules, replace_list
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import RunContext, declarations, merged_settings
@@ -29,15 +29,7 @@ listed_task: ContextVar[Task | None] = ContextVar("listed_task", default=None)
 """The task of an episode of a run: the run has listed the split, and no episode does it again."""
 
 
-class ResetEnv(Protocol):
-    """The stage; without a runtime it takes that of the running graph, as the others do."""
-
-    def __call__(
-        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
-    ) -> EpisodeState: ...
-
-
-def make_reset_env(default: RunContext | None = None) -> ResetEnv:
+def make_reset_env(default: RunContext | None = None) -> RuntimeStage:
     """Make the stage; ``default`` holds the settings of runs that pass none."""
 
     def reset_env(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:

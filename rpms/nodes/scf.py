@@ -50,6 +50,6 @@ def check_preconditions(recall: Recall, belief: Belief, manual: Manual) -> Recal
     if kind != "success":
         return recall
     diagnosis = check_action(manual, actions[0], belief)
-    if diagnosis.verdict == "fails":
+    if diagnosis.verdict == "broken":
         return drop(recall, "scf", f"'{actions[0]}' cannot work now: {diagnosis.reason}")
     return recall

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from langchain_core.messages import AnyMessage, MessageLikeRepresentation, convert_to_messages
+from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -217,6 +218,14 @@ class EpisodeState(EpisodeInput, ServerOutput, total=False):
     shortlist: list[Choice]
     retries: int
     done: bool
+
+
+class RuntimeStage(Protocol):
+    """A stage that reads the runtime; without one it takes that of the running graph."""
+
+    def __call__(
+        self, state: EpisodeState, runtime: Runtime[RunContext] | None = None
+    ) -> EpisodeState: ...
 
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)

@@ -70,36 +70,19 @@ def knowledge_blocks(knowledge: Knowledge) -> Blocks:
     env, context, goal = knowledge.env, knowledge.context, knowledge.goal
     if not context.has_blocks:
         return Blocks("", "", "", "", "", "")
-    lines = [*env.describe_belief(_shown_belief(knowledge), goal), *recap(knowledge)]
+    belief, step, paper = knowledge.belief, knowledge.sub_goal, context.prompt_style == "paper"
+    # The paper tracks no state that no action needs, as hot (Sec. 3.1).
+    shown: Belief = {**belief, "flags": {}} if paper and not env.states_decide else belief
+    pointer = f"{step['name']} - {step['target']}" if paper else env.describe_sub_goal(step, belief)
+    lines = [*env.describe_belief(shown, goal), *recap(knowledge)]
     return Blocks(
         rules=_fixed_rules(env, knowledge.rules, goal["type"]) if context.rules else "",
-        situation=_situation(env, knowledge.rules, knowledge.sub_goal) if context.rules else "",
-        goal=render(
-            env.prompts,
-            "goal.j2",
-            goal=goal,
-            sub_goal=knowledge.sub_goal,
-            pointer=_pointer(knowledge),
-        ),
+        situation=_situation(env, knowledge.rules, step) if context.rules else "",
+        goal=render(env.prompts, "goal.j2", goal=goal, sub_goal=step, pointer=pointer),
         state=render(env.prompts, "state.j2", state_lines=lines),
         memory=memory_block(knowledge),
         last_action=_last_action(env, knowledge.rules) if context.rules else "",
     )
-
-
-def _shown_belief(knowledge: Knowledge) -> Belief:
-    """The belief to print; the paper tracks no state that no action needs, as hot (Sec. 3.1)."""
-    if knowledge.context.prompt_style == "paper" and not knowledge.env.states_decide:
-        return {**knowledge.belief, "flags": {}}
-    return knowledge.belief
-
-
-def _pointer(knowledge: Knowledge) -> str:
-    """The current sub-goal with its place; in the paper's style as its listing has it."""
-    step = knowledge.sub_goal
-    if knowledge.context.prompt_style == "paper":
-        return f"{step['name']} - {step['target']}"
-    return knowledge.env.describe_sub_goal(step, knowledge.belief)
 
 
 def memory_block(knowledge: Knowledge) -> str:

@@ -37,9 +37,10 @@ from rpms.rule_learning.explore import (
     names_at_hand,
 )
 from rpms.rules.conditions import DecisionPoint
+from rpms.rules.effects import simulate
+from rpms.rules.judgement import can_work, match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
-from rpms.rules.semantics import can_work, match_action, simulate
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth

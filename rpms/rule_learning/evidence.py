@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations, permutations
 from typing import NamedTuple
 
-from rpms.rules.predicates import Predicate, StaticFacts
-from rpms.rules.registry import CONDITIONS, reading
+from rpms.rules.predicates import CONDITIONS, Predicate, StaticFacts, reading
 from rpms.rules.schema import ActionRule
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.naming import Truth

@@ -1,22 +1,22 @@
 """The rule manual R: three YAML tiers, and what follows from them."""
 
-# Importing a condition's module declares it, so that the registry always has all of them.
+# Importing a condition's module declares it, so that the vocabulary always has all of them.
+from rpms.rules import comparisons as comparisons
 from rpms.rules import conditions as conditions
-from rpms.rules.loader import read_manual
-from rpms.rules.manual import ActiveRules, Manual, Rejection
-from rpms.rules.semantics import (
+from rpms.rules import things as things
+from rpms.rules.effects import already_done, needed_actions, simulate, simulate_in_place
+from rpms.rules.judgement import (
     Diagnosis,
-    already_done,
     can_work,
     check_action,
     explain_rejection,
     forbidden_by,
     forbidding_rules,
     match_action,
-    needed_actions,
-    simulate,
-    simulate_in_place,
+    never_works,
 )
+from rpms.rules.loader import read_manual
+from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.vocabulary.naming import refers_to
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "forbidding_rules",
     "match_action",
     "needed_actions",
+    "never_works",
     "read_manual",
     "refers_to",
     "simulate",

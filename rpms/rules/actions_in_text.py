@@ -8,14 +8,11 @@ is never judged for something it does not say.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 
+from rpms.rules.judgement import match_action
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import evaluate
-from rpms.rules.semantics import match_action
-from rpms.rules.wording import need
-from rpms.vocabulary.belief import empty_belief, kind_of
 from rpms.vocabulary.recall import BLANK
 
 _SENTENCE = re.compile(r"[.!?;\n]|->")
@@ -33,8 +30,6 @@ _WORD = rf"(?!(?:{_END})\b)[\w'-]+"
 _SHORT, _LONG = f"{_WORD}(?: {_WORD}){{0,3}}?", f"{_WORD}(?: {_WORD}){{0,3}}"
 # Words that stand for the task's object.
 _OBJECT_WORDS = {"it", "object", "item", "target", "target object", "thing"}
-# Preconditions that depend on the kinds of things alone.
-_STATIC = {"kind", "can_contain"}
 
 
 @lru_cache(maxsize=16384)
@@ -84,19 +79,3 @@ def _spellings(word: str) -> str:
     if len(parts) == 1:
         return re.escape(word)
     return f"(?:{'|'.join(map(re.escape, (word, *(f'{part}to' for part in parts), *parts)))})"
-
-
-def never_works(manual: Manual, action: str, kinds: Collection[str]) -> tuple[str, str]:
-    """The rule and the need by which an action can never work; empty if it may work.
-
-    Judged by the kinds of its names, and only if all of them are in ``kinds``.
-    """
-    matched = match_action(manual, action)
-    if matched is None or not all(kind_of(name) in kinds for name in matched[1].values()):
-        return "", ""
-    rule, names = matched
-    for each in rule.needs:
-        static = each.name in _STATIC or each.name in manual.facts.affordances
-        if static and evaluate(each, empty_belief(), manual.facts, names) is False:
-            return rule.id, need(each, names, manual.facts)
-    return "", ""

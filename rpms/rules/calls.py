@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+from rpms.rules.effects import apply_effects
 from rpms.rules.manual import Manual
 from rpms.rules.scalars import ABSENT, UNKNOWN, plain, typed
 from rpms.rules.schema import ActionRule
-from rpms.rules.semantics import apply_effects
 from rpms.rules.terms import ANSWER
 from rpms.vocabulary.belief import Belief, PastCall, copy_belief
 from rpms.vocabulary.calls import Call
@@ -28,7 +28,8 @@ def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any
         for name, parameter in rule.called.items()
     }
     texts = {parameter: text for parameter, text in values.items() if isinstance(text, str)}
-    spellings = _spellings(*map(tuple, _known_names(belief))) if texts else {}
+    names = belief["last_seen"].values(), belief["last_seen"], belief["flags"], belief["records"]
+    spellings = _spellings(*map(tuple, names)) if texts else {}
     substitutes: list[tuple[str, str]] = []
     for parameter, text in texts.items():
         substitutes += [
@@ -40,12 +41,6 @@ def readings(rule: ActionRule, call: Call, belief: Belief) -> list[dict[str, Any
 def bind(rule: ActionRule, call: Call, belief: Belief) -> dict[str, Any]:
     """The first reading of a call."""
     return readings(rule, call, belief)[0]
-
-
-def _known_names(belief: Belief) -> tuple[Iterable[str], ...]:
-    return (
-        belief["last_seen"].values(), belief["last_seen"], belief["flags"], belief["records"],
-    )  # fmt: skip
 
 
 @lru_cache(maxsize=256)

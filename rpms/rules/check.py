@@ -16,12 +16,18 @@ from typing import NamedTuple
 
 from rpms.rules import Manual, match_action, read_manual
 from rpms.rules.ablate import ids_of
-from rpms.rules.forms import FORMS
 from rpms.rules.loader import overlay, rule_files
 from rpms.rules.manual import RULES_FOLDER
-from rpms.rules.predicates import ARGUMENT, SITUATIONAL, Predicate, parse_predicate
-from rpms.rules.registry import CONDITIONS, Condition, reading
-from rpms.rules.scalars import INVALID, as_number, typed
+from rpms.rules.predicates import (
+    ARGUMENT,
+    CONDITIONS,
+    SITUATIONAL,
+    Condition,
+    Predicate,
+    parse_predicate,
+    reading,
+)
+from rpms.rules.scalars import FORMS, INVALID, as_number, typed
 from rpms.rules.schema import ActionRule
 from rpms.rules.terms import ANSWER, CONTEXT, ITEM, NOW, Term, all_terms, parse_term
 from rpms.rules.values import FUNCTIONS, is_function

@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rpms.rules.forms import FORMS, matches
-from rpms.rules.registry import Condition, declare
+from rpms.rules.predicates import Condition, declare
 from rpms.rules.scalars import (
+    FORMS,
     INVALID,
     UNKNOWN,
     Number,
     Special,
     as_moment,
     as_number,
+    matches,
 )
 from rpms.rules.terms import parse_term
 from rpms.rules.values import Comparison, Scope, Texts, conjunction, flat, items_of, value_of

@@ -14,9 +14,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rpms.rules.manual import Manual
-from rpms.rules.predicates import ARGUMENT, Predicate, evaluate, parse_predicate, places_around
-from rpms.rules.registry import CONDITIONS, Condition, declare
+from rpms.rules.predicates import (
+    ARGUMENT,
+    CONDITIONS,
+    Condition,
+    Predicate,
+    declare,
+    evaluate,
+    parse_predicate,
+)
 from rpms.rules.schema import Locality
+from rpms.rules.things import places_around
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSpec, SubGoal, Target
 from rpms.vocabulary.naming import is_a, refers_to, same_thing
@@ -146,22 +154,12 @@ def _some(point: DecisionPoint, condition: str) -> bool:
     return any(_is(point, name, condition) for name in things)
 
 
-def _inside(point: DecisionPoint, name: str, condition: str) -> bool:
-    """The condition holds of a place that it is in or on: `inside(thing, heater)`."""
-    return any(_is(point, place, condition) for place in places_around(point.belief, name))
-
-
 def _contains(point: DecisionPoint, name: str, condition: str) -> bool:
     """The condition holds of something inside it, at any depth."""
     inner = (
         thing for thing in point.belief["last_seen"] if name in places_around(point.belief, thing)
     )
     return any(_is(point, thing, condition) for thing in inner)
-
-
-def _shows(point: DecisionPoint, place: str, condition: str) -> bool:
-    """The condition holds of something that was seen at this place."""
-    return any(_is(point, thing, condition) for thing in point.belief["spots"].get(place, []))
 
 
 def _foremost(point: DecisionPoint, name: str, category: str) -> bool:
@@ -196,11 +194,6 @@ def _noted(point: DecisionPoint, name: str, what: str) -> bool:
 
 def _ends(text: str, what: str) -> bool:
     return f" {text}".endswith(f" {what}")
-
-
-def _event(point: DecisionPoint, kind: str, what: str) -> bool:
-    """An event of this kind is recorded, such as a chosen thing or a named ingredient."""
-    return any(e["kind"] == kind and _ends(e["thing"], what) for e in point.belief["events"])
 
 
 def _event_of_kind(point: DecisionPoint, kind: str, name: str) -> bool:
@@ -270,14 +263,6 @@ def _reads(point: DecisionPoint, name: str, pick: Callable[[list[int]], int]) ->
     return unlike and name in readings and readings[name] == pick(numbers)
 
 
-def _unsearched(point: DecisionPoint, name: str) -> bool:
-    return name not in point.belief["searched"]
-
-
-def _empty(point: DecisionPoint, name: str) -> bool:
-    return name not in point.belief["last_seen"].values()
-
-
 def _single(point: DecisionPoint, name: str) -> bool:
     """No other thing in view or held has the same name, so the name is unambiguous."""
     return [*point.belief["visible"], *point.belief["holding"]].count(name) < 2
@@ -300,11 +285,6 @@ def _may_hold(point: DecisionPoint, name: str) -> bool:
     return location in rooms or not rooms
 
 
-def _last_was(point: DecisionPoint, verb: str) -> bool:
-    """The last action had no effect: time to do the other of two things."""
-    return bool(point.no_effect) and point.no_effect[-1].startswith(verb)
-
-
 def _condition(name: str, arity: int, evaluate: Callable[..., bool], statement: str, **more: Any
                ) -> None:  # fmt: skip
     declare(Condition(name, arity, evaluate, statement, reads="decision", **more))
@@ -314,14 +294,18 @@ _condition("targeted", 1, _targeted, "the step is about {0}")
 _condition("goal_object", 1, _is_object, "{0} is what the task is about")
 _condition("mentioned", 1, mentioned, "the task says {0}")
 _condition("stands_for", 2, _stands_for, "{0} is the answer in case of {1}")
-_condition("unsearched", 1, _unsearched, "{0} is unsearched")
+_condition("unsearched", 1, lambda point, name: name not in point.belief["searched"],
+           "{0} is unsearched")  # fmt: skip
 _condition("in_view", 1, lambda point, name: name in point.belief["visible"], "{0} is in view")
 _condition("shared_spot", 0, _shared_spot, "another place is at this spot")
 _condition("single", 1, _single, "nothing else has the name of {0}")
 _condition("called", 2, lambda point, name, word: word in name.lower().split(), "{0} is called {1}")
-_condition("empty", 1, _empty, "{0} is empty")
+_condition("empty", 1, lambda point, name: name not in point.belief["last_seen"].values(),
+           "{0} is empty")  # fmt: skip
 _condition("noted", 2, _noted, "{0} is known as {1}")
-_condition("event", 2, _event, "{1} is on record: {0}")
+_condition("event", 2, lambda point, kind, what: any(
+    event["kind"] == kind and _ends(event["thing"], what) for event in point.belief["events"]
+), "{1} is on record: {0}")  # fmt: skip
 _condition("event_of_kind", 2, _event_of_kind, "such as {1} is on record: {0}")
 _condition("called_for", 1, _called_for, "the reading calls for {0}")
 _condition("at_named", 0, _at_target_place, "this is the place that the step names")
@@ -331,9 +315,15 @@ _condition("reads_lowest", 1, partial(_reads, pick=min), "{0} has the lowest num
 _condition("reads_highest", 1, partial(_reads, pick=max), "{0} has the highest number")
 _condition("of_category", 2, _has_category, "{0} is one of the {1}")
 _condition("foremost", 2, _foremost, "{0} is the first in view of the {1}")
-_condition("after", 1, _last_was, "the last action was {0}")
+# The last action had no effect: time to do the other of two things.
+_condition("after", 1, lambda point, verb: "".join(point.no_effect[-1:]).startswith(verb),
+           "the last action was {0}")  # fmt: skip
 # These check another condition on some thing.
 _condition("some", 1, _some, "there is something, and {0}", about_condition=True)
-_condition("inside", 2, _inside, "{0} is in something, and {1}", about_condition=True)
+_condition("inside", 2, lambda point, name, condition: any(
+    _is(point, place, condition) for place in places_around(point.belief, name)
+), "{0} is in something, and {1}", about_condition=True)  # fmt: skip
 _condition("contains", 2, _contains, "{0} holds something, and {1}", about_condition=True)
-_condition("shows", 2, _shows, "something was seen in {0}, and {1}", about_condition=True)
+_condition("shows", 2, lambda point, place, condition: any(
+    _is(point, thing, condition) for thing in point.belief["spots"].get(place, ())
+), "something was seen in {0}, and {1}", about_condition=True)  # fmt: skip

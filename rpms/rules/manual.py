@@ -305,13 +305,16 @@ class Manual:
                 and any(printed(self.by_name[n]) for n in rule.action)
             ],
         }
+        for name, rules in self.tiers:
+            leading.setdefault(name, []).extend(
+                RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
+                for rule in rules
+                if applies(rule)
+            )
+        unprinted = self.environment.unprinted
         return {
-            name: [
-                line
-                for line in (*leading.get(name, []), *map(_line, filter(applies, rules)))
-                if line["id"] not in self.environment.unprinted
-            ]
-            for name, rules in self.tiers
+            name: [line for line in leading[name] if line["id"] not in unprinted]
+            for name, _ in self.tiers
         }
 
     def _localities(self, goal: GoalSpec, places: Sequence[str]) -> Iterator[RuleLine]:
@@ -384,10 +387,6 @@ def _of_kind(kind: str, places: Sequence[str]) -> str:
     if not places:
         return kind
     return ", ".join(sorted((p for p in places if kind_of(p) == kind), key=in_order))
-
-
-def _line(rule: Rule) -> RuleLine:
-    return RuleLine(id=rule.id, text=f"CRITICAL: {rule.text}" if rule.critical else rule.text)
 
 
 def _policy_line(rule: PolicyRule, facts: StaticFacts) -> RuleLine:

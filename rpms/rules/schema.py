@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
@@ -15,15 +16,15 @@ from zoneinfo import ZoneInfo
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     Field,
     StringConstraints,
     field_validator,
     model_validator,
 )
 
-from rpms.rules.example_calls import Condition, Example, MomentText, TermText, Text
-from rpms.rules.predicates import Predicate, Wording, parse_predicate
-from rpms.rules.registry import is_effect
+from rpms.rules.predicates import Predicate, Wording, is_effect, parse_predicate
+from rpms.rules.scalars import as_moment
 from rpms.rules.terms import ANSWER, all_terms, parse_term
 from rpms.vocabulary.spelling import Strict
 
@@ -34,6 +35,19 @@ def _check_id(text: str) -> str:
     return text
 
 
+def _as_moment_text(value: object) -> object:
+    """A time as text, also if YAML has parsed it."""
+    text = value.isoformat() if isinstance(value, date) else value
+    if text and as_moment(text) is None:
+        raise ValueError(f"'{text}' is no time such as 2025-02-25 or 2025-02-25T15:00:00")
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+Condition = Annotated[str, AfterValidator(lambda text: parse_predicate(text) and text)]
+"""A predicate, as text."""
+TermText = Annotated[str, AfterValidator(lambda text: parse_term(text) and text)]
+MomentText = Annotated[str, BeforeValidator(_as_moment_text)]
 RuleId = Annotated[str, AfterValidator(_check_id)]
 
 # Predicates whose first argument is a place.
@@ -128,6 +142,47 @@ class SceneLine(ManualEntry):
 
 ArgumentType = Literal["text", "number", "boolean", "date", "list", "object"]
 OnViolation = Literal["refuse", "ask", "warn"]
+
+
+class ExampleCall(_Strict):
+    """A tool call in an example; every key that is no field is an argument of the tool."""
+
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, data: Any) -> Any:
+        """``{tool: refund, usd: 5}`` for ``{tool: refund, arguments: {usd: 5}}``."""
+        if not isinstance(data, dict) or "arguments" in data:
+            return data
+        return {
+            **{name: value for name, value in data.items() if name in cls.model_fields},
+            "arguments": {k: v for k, v in data.items() if k not in cls.model_fields},
+        }
+
+
+class PastAnswer(ExampleCall):
+    """A call that was carried out, and its answer: text, or data that becomes JSON."""
+
+    tool: Text
+    answer: Any = ""
+    at: MomentText = ""
+
+
+class Example(ExampleCall):
+    """A call that a rule allows or refuses, whatever other rules say, and what happened before it.
+
+    ``tool`` can be omitted if the rule is about one tool. ``after`` has earlier calls with their
+    answers, ``facts`` further effects that hold, ``goal`` the words of the user, and ``now`` the
+    time. ``context`` is the runtime context, such as the user's role.
+    """
+
+    after: list[PastAnswer] = []
+    facts: list[Condition] = []
+    goal: str = ""
+    now: MomentText = ""
+    context: dict[str, Any] = {}
 
 
 class EnforcedRule(ManualEntry):

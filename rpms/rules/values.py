@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from math import prod
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -290,13 +291,6 @@ def _arithmetic(combine: Callable[[list[Decimal]], Any]) -> Callable[[Term, Scop
     return value
 
 
-def _multiplied(numbers: list[Decimal]) -> Decimal:
-    result = Decimal(1)
-    for number in numbers:
-        result *= number
-    return result
-
-
 def _difference(term: Term, scope: Scope) -> Any:
     """The first value less all others; of a list its sum."""
     first, *others = _inner_values(term, scope)
@@ -425,7 +419,8 @@ FUNCTIONS: dict[str, Function] = {
     "weekday": Function(_of_moment(lambda moment: WEEKDAYS[moment.weekday()]),
                         "the weekday of {0}", takes="date"),
     "days_between": Function(_days_between, "the number of days between {0}", takes="date"),
-    "product": Function(_arithmetic(_multiplied), "the product of {0}", takes="number"),
+    "product": Function(_arithmetic(lambda numbers: prod(numbers, start=Decimal(1))),
+                        "the product of {0}", takes="number"),
     "difference": Function(_difference, "the difference of {0}", takes="number"),
     "largest": Function(_arithmetic(lambda numbers: max(numbers) if numbers else INVALID),
                         "the largest of {0}", takes="number"),

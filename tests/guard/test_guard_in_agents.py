@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 
 from rpms import RpmsError
 from rpms.guard import RulesGuard
-from rpms.rules.registry import CONDITIONS
+from rpms.rules.predicates import CONDITIONS
 from tests.guard.desk.playing import (
     ASKED,
     COUNT,

@@ -24,8 +24,7 @@ from rpms.memory_store.grounding import (
 )
 from rpms.memory_store.roles import fill, to_roles
 from rpms.rules import Manual
-from rpms.rules.predicates import StaticFacts, parse_predicate
-from rpms.rules.registry import reading
+from rpms.rules.predicates import StaticFacts, parse_predicate, reading
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm

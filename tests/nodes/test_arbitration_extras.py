@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rpms.envs.manuals import load_manual
-from rpms.nodes.arbitration_extras import repeated_rule, settle
+from rpms.nodes.arbitration import repeated_rule, settle
 from rpms.rules import ActiveRules, Manual
 from rpms.vocabulary.recall import Recall, new_advice, new_recall
 from tests.memory_store.methods.test_select import GO, HEAT, TAKE, fatal, lesson, outcomes, success

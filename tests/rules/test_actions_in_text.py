@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs.manuals import load_manual
-from rpms.rules import match_action
-from rpms.rules.actions_in_text import mentioned_actions, never_works
+from rpms.rules import match_action, never_works
+from rpms.rules.actions_in_text import mentioned_actions
 
 MANUAL = load_manual("alfworld")
 

@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 import rpms
 from rpms.guard import Call
 from rpms.guard.conversation import ConversationState, ConversationTracker
-from rpms.rules.registry import Condition, reading
+from rpms.rules.predicates import Condition, reading
 from rpms.vocabulary.errors import RpmsError
 
 VALUES = {"number": "5", "date": "2026-01-10", "value": "red", "pattern": "red*"}

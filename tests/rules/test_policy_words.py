@@ -12,7 +12,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
 from rpms.guard import Call, RulesGuard
-from rpms.rules.forms import matches
+from rpms.rules.scalars import matches
 from rpms.vocabulary.errors import RpmsError
 from tests.guard.desk.playing import ASKED, answers, graph_of, refused, script
 from tests.rules.test_fail_closed import after, tracker

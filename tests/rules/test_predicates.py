@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from rpms.envs.manuals import load_manual
-from rpms.rules.predicates import StaticFacts, Wording, evaluate, parse_predicate
-from rpms.rules.registry import reading
+from rpms.rules.predicates import StaticFacts, Wording, evaluate, parse_predicate, reading
 from rpms.rules.wording import contrary, need, statement
 from tests.envs.playing import believing
 

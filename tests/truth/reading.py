@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from rpms.guard.procedure import applicable_actions
 from rpms.rules import Manual, match_action
-from rpms.rules.predicates import Predicate
-from rpms.rules.registry import reading
+from rpms.rules.predicates import Predicate, reading
 from rpms.rules.wording import need, statement
 from tests.truth.playing import Moment
 

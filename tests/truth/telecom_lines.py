@@ -11,8 +11,9 @@ from rpms.envs.telecom.adapter import HAND_OVER, TYPES, all_tasks
 from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
 from rpms.rules import already_done, match_action
-from rpms.rules.predicates import UNSHOWN, Predicate, evaluate, parse_predicate
+from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.things import UNSHOWN
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.truth.playing import Moment

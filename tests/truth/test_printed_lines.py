@@ -224,7 +224,8 @@ def old_reason(manual: Manual, action: str, belief: Belief, answer: str = "") ->
     """The words that were printed once: what was missing, in the form of a fact."""
     matched = match_action(manual, action)
     names = matched[1] if matched else {}
-    violated = check_action(manual, action, belief).violated_predicates
+    unmet = check_action(manual, action, belief).unmet
+    violated = tuple(str(need.condition) for need in unmet)
     return "; ".join(statement(parse_predicate(text), names, manual.facts) for text in violated)
 
 
@@ -282,7 +283,7 @@ def test_evidence_that_is_told_as_a_fact_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stage, "explain_rejection", old_reason)
     assert any("was rejected" in fault and "is not so" in fault
                for fault in telecom_faults_of("B", "mistaken"))  # fmt: skip
-    conditions = importlib.import_module("rpms.rules.predicates")
+    conditions = importlib.import_module("rpms.rules.things")
     monkeypatch.setattr(conditions, "UNSHOWN", "")
     assert any("met in truth: veto of" in fault for fault in telecom_faults_of("B", "anything"))
 

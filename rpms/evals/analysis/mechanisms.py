@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from rpms.memory_store.methods.registry import find_method
-from rpms.nodes.arbitration_extras import EXTRA_KINDS
+from rpms.nodes.arbitration import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import Recall, surviving
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from rpms.evals.running.code_hash import code_hash, definition_path
 from rpms.graph.build import STAGES
-from rpms.graph.compiled import RpmsGraph
-from rpms.graph.factories import GraphSource, open_graph
+from rpms.graph.compiled import GraphSource, RpmsGraph, open_graph
 from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
 from rpms.vocabulary.errors import RpmsError

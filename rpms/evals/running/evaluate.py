@@ -30,7 +30,7 @@ from rpms.evals.running.progress import (
 )
 from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
-from rpms.graph.factories import open_graph
+from rpms.graph.compiled import open_graph
 from rpms.memory_store.methods import check_memory, check_trials
 from rpms.models.chat import open_chat
 from rpms.models.local import is_local

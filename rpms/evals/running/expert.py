@@ -24,8 +24,8 @@ from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
+from rpms.rules.judgement import check_action, forbidden_by, match_action
 from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.rules.semantics import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
@@ -249,7 +249,7 @@ def _early_steps(env: str, point: DecisionPoint) -> list[str]:
         in_goal = step["target"].lower() in point.goal["sentence"].lower()
         if rule and in_goal and len(rule.parameters) == 1:
             actions[rule.syntax.format(**{rule.parameters[0]: step["target"]})] = None
-    return [a for a in actions if check_action(point.manual, a, point.belief).verdict == "fails"]
+    return [a for a in actions if check_action(point.manual, a, point.belief).verdict == "broken"]
 
 
 def _as_remembered(point: DecisionPoint, action: str, recalls: Sequence[Recall]) -> str:

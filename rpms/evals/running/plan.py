@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rpms.envs import Environment, Task, world_with_tasks
 from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
-from rpms.graph.factories import GraphSource
+from rpms.graph.compiled import GraphSource
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS, MOST_TIMES

@@ -37,7 +37,7 @@ from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.episode import EpisodeResult, never_played, play_job
 from rpms.evals.running.plan import Job, RunPlan
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.graph.factories import open_graph
+from rpms.graph.compiled import open_graph
 from rpms.memory_store.methods import after_trial
 from rpms.models.prices import Rates, rates_for
 from rpms.models.reply_cache import ReplyCache, cached_replies

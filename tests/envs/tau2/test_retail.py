@@ -18,7 +18,7 @@ from rpms.guard.audit import audit_conversation, read_messages
 from rpms.guard.conversation import ConversationTracker
 from rpms.guard.decision import Judgement
 from rpms.guard.sources import compare_policy
-from rpms.rules.example_calls import ExampleCall
+from rpms.rules.schema import ExampleCall
 from tests.envs.tau2.random_retail import compare
 from tools.desk_gold import DeskConversation, play
 

@@ -16,8 +16,8 @@ from rpms.graph import build_graph, run_episode
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState
 from rpms.rules import already_done, check_action, explain_rejection
-from rpms.rules.predicates import UNSHOWN
 from rpms.rules.schema import ActionRule
+from rpms.rules.things import UNSHOWN
 from rpms.rules.wording import statement
 from rpms.vocabulary.context import RunContext
 from tests.envs.telecom.conftest import (
@@ -192,10 +192,10 @@ def test_a_toggle_is_known_to_switch_back_what_is_right(rule: ActionRule) -> Non
     assert before in player.game.facts()["phone"]
     # What is not known is not held against it.
     beliefs.forget(player.belief, "phone", before)
-    assert check_action(MANUAL, rule.syntax, player.belief).verdict == "unknown"
+    assert check_action(MANUAL, rule.syntax, player.belief).verdict == "open"
     [step] = player.play(rule.syntax)
     assert not WORLD.failed(step.outcome.observation) and after in player.game.facts()["phone"]
-    assert check_action(MANUAL, rule.syntax, player.belief).verdict == "fails"
+    assert check_action(MANUAL, rule.syntax, player.belief).verdict == "broken"
     assert already_done(MANUAL, rule.syntax, player.belief)
 
 

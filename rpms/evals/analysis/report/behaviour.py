@@ -24,7 +24,7 @@ from rpms.evals.analysis.tables import (
     percent,
     share_cell,
 )
-from rpms.nodes.arbitration_extras import EXTRA_KINDS
+from rpms.nodes.arbitration import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
