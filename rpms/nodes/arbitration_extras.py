@@ -19,8 +19,6 @@ from rpms.rules.wording import statement
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.recall import ConflictKind, Recall, drop
 
-EXTRA_KINDS: tuple[ConflictKind, ...] = ("redundant", "contradicted by another memory")
-"""The kinds of conflict that this stage decides."""
 # Literals that follow from others: a thing at the agent's place is here and in view; an agent that
 # put its one thing down has an empty hand.
 _FOLLOWS = ("here", "visible", "hand_empty", "holding")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 SEED = 20240
 RESAMPLES, SIGNS = 9_999, 19_999
 """Resamples of an interval; signs of a permutation test, unless it counts all patterns."""
-BATCH = 500
-"""Resamples are drawn in batches to save memory."""
+BATCH = 5_000
+"""Signs are drawn in batches to save memory."""
 DIGITS = 9
 """Mean scores that agree to this many digits are equal."""
 
@@ -76,32 +77,41 @@ def share(side: DataFrame, part: str, whole: str) -> Mean:
     if sums.empty:
         return Mean()
     parts, wholes = sums[part].to_numpy(float), sums[whole].to_numpy(float)
-
-    def ratio(part: Any, whole: Any, axis: int) -> Any:
-        return part.sum(axis) / whole.sum(axis)
-
-    return Mean(parts.sum() / wholes.sum(), _bootstrap((parts, wholes), ratio))
+    times = _resamples(len(sums))
+    same = (parts == parts[0]).all() and (wholes == wholes[0]).all()
+    interval = None if same else _percentiles(times @ parts / (times @ wholes))
+    return Mean(parts.sum() / wholes.sum(), interval)
 
 
 def mean_interval(values: Sequence[float] | Series) -> Interval | None:
     """Bootstrap interval of a mean; None if all values are equal."""
     import numpy as np
 
-    return _bootstrap((np.asarray(values, dtype=float),), np.mean)
-
-
-def _bootstrap(samples: tuple[Any, ...], statistic: Any) -> Interval | None:
-    """Percentile bootstrap; None if it does not vary: a width of 0 would claim false certainty."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    if len(samples[0]) < 2 or all(len(np.unique(sample)) == 1 for sample in samples):
+    sample = np.asarray(values, dtype=float)
+    if (sample == sample[0]).all():
         return None
-    found = bootstrap(
-        samples, statistic, n_resamples=RESAMPLES, batch=BATCH, vectorized=True, paired=True,
-        method="percentile", rng=np.random.default_rng(SEED),
-    ).confidence_interval  # fmt: skip
-    low, high = float(found.low), float(found.high)
+    return _percentiles(_resamples(len(sample)) @ sample / len(sample))
+
+
+@cache
+def _resamples(n: int) -> Any:
+    """How often each of n tasks is in each resample; the same for all intervals over n tasks."""
+    import numpy as np
+
+    drawn = np.random.default_rng(SEED).integers(0, n, (RESAMPLES, n))
+    times = np.zeros((RESAMPLES, n))
+    np.add.at(times, (np.arange(RESAMPLES)[:, None], drawn), 1)
+    return times
+
+
+def _percentiles(statistics: Any) -> Interval | None:
+    """The percentile interval of a bootstrap.
+
+    None if the statistic does not vary: a width of 0 would claim false certainty.
+    """
+    import numpy as np
+
+    low, high = (float(end) for end in np.percentile(statistics, [2.5, 97.5]))
     # Sums of equal values differ by rounding.
     return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
 
@@ -129,7 +139,7 @@ def permutation(differences: Series) -> float:
         return 1.0  # both signs are as extreme
     test = permutation_test(
         (differing,), np.mean, permutation_type="samples", vectorized=True, n_resamples=SIGNS,
-        batch=BATCH * 10, rng=np.random.default_rng(SEED),
+        batch=BATCH, rng=np.random.default_rng(SEED),
     )  # fmt: skip
     return float(test.pvalue)
 
@@ -161,32 +171,40 @@ class Pair:
         only_first: the tasks that only the first won; with repeats, that it won more often.
         only_second: the same for the second.
         difference: second minus first in the primary figure, with its paired interval.
-        p: McNemar's exact test of the wins; with repeats the permutation test of their shares.
-        p_score: the test of the floored scores: Wilcoxon's; with repeats the permutation test.
+        p_wins: McNemar's exact test of the wins; with repeats the permutation test of their shares.
+        p: the test of the primary figure: of the wins, or of floored scores Wilcoxon's; for several
+            runs the permutation test.
     """
 
     n: int
     only_first: int
     only_second: int
     difference: Mean
+    p_wins: float
     p: float
-    p_score: float
 
 
 def pair(first: DataFrame, second: DataFrame, metric: str, repeated: bool = False) -> Pair:
     """Compare two arms task by task, with all repeats of a task at once."""
-    gains = {
-        column: (per_task(second, column) - per_task(first, column)).dropna().round(DIGITS)
-        for column in ("success", "floored")
-    }
-    won = gains["success"]
+    import pandas
+
+    def gains(column: str) -> Series:
+        """Second minus first over the tasks of both, in the order of the first."""
+        sides = [per_task(first, column), per_task(second, column)]
+        both = pandas.concat(sides, axis=1, join="inner")
+        return (both.iloc[:, 1] - both.iloc[:, 0]).round(DIGITS)
+
+    won, gain = gains("success"), gains(metric)
     only_first, only_second = int((won < 0).sum()), int((won > 0).sum())
-    gain = gains[metric].reindex([task for task in first.task.unique() if task in won.index])
+    whole = won.isin([-1, 0, 1]).all()
+    p = p_wins = mcnemar(only_first, only_second) if whole else permutation(won)
+    if metric != "success":
+        p = (permutation if repeated else wilcoxon)(gain)
     return Pair(
         n=len(won),
         only_first=only_first,
         only_second=only_second,
         difference=Mean(gain.mean(), mean_interval(gain)) if len(gain) else Mean(),
-        p=mcnemar(only_first, only_second) if won.isin([-1, 0, 1]).all() else permutation(won),
-        p_score=(permutation if repeated else wilcoxon)(gains["floored"]),
+        p_wins=p_wins,
+        p=p,
     )

@@ -47,7 +47,6 @@ from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode
-from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
@@ -490,6 +489,8 @@ def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
     """The outcomes of planted and learned advice that reached arbitration, by kind."""
+    from rpms.memory_store.contradictions import contradiction_kind  # slow, as in mechanisms.py
+
     outcomes: dict[str, Counter[str]] = {}
     slips: dict[str, bool] = {}
     for recall in recalls:

@@ -68,7 +68,9 @@ def opened(window: tuple[Page, list[str]], report: Path) -> Iterator[Open]:
             file = steps / f"{slug(unquote(of_task[1]))}.html"
         page.goto(f"{file.as_uri()}{address}")
         # Chromium drops keys that come before a page was painted.
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         return page
 
     yield load

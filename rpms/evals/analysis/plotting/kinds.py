@@ -60,7 +60,7 @@ def difference_plot(data: Results) -> Figure | None:
     if not pairs:
         return None
     scored = data.metric == "floored"
-    tests = holm([paired.p_score if scored else paired.p for paired in pairs.values()])
+    tests = holm([paired.p for paired in pairs.values()])
     rows = []
     for (each, paired), p in zip(pairs.items(), tests, strict=True):
         scale, interval = (1 if scored else 100), paired.difference.interval

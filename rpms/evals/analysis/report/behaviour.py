@@ -24,10 +24,9 @@ from rpms.evals.analysis.tables import (
     percent,
     share_cell,
 )
-from rpms.nodes.arbitration_extras import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
+from rpms.vocabulary.recall import CONFLICT_KINDS, EXTRA_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
 
 if TYPE_CHECKING:

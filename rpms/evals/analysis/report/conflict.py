@@ -11,13 +11,10 @@ from rpms.evals.analysis.measures import task_mean
 from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.step_analysis import LEARNED
 from rpms.evals.analysis.tables import Cell, Table, count, label, part_of, percent
-from rpms.memory_store.contradictions import CONTRADICTIONS
 from rpms.vocabulary.context import condition_title
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-ADVICE = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
 
 
 def conflict_table(data: Results) -> Table:
@@ -46,11 +43,14 @@ def _rows(side: DataFrame, name: str) -> Iterator[list[Cell]]:
     for advice in side.advice:
         for kind, outcome in advice.items():
             outcomes.setdefault(kind, Counter()).update(outcome)
-    for kind in [kind for kind in ADVICE if kind in outcomes] or [""]:
+    from rpms.memory_store.contradictions import CONTRADICTIONS
+
+    titles = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
+    for kind in [kind for kind in titles if kind in outcomes] or [""]:
         outcome = outcomes.get(kind, Counter())
         candidates, entries = outcome["candidates"], outcome["entries"]
         yield [
-            *(label(condition_title(name)), label(ADVICE.get(kind, "")), success),
+            *(label(condition_title(name)), label(titles.get(kind, "")), success),
             count(candidates),
             *(part_of(outcome[result], candidates) for result in ("removed", "warned", "shown")),
             *(count(entries), part_of(outcome["caught"], entries)),

@@ -332,15 +332,16 @@ def pair_table(data: Results) -> Table:
     run, chosen = data.run, [each[:2] for each in comparisons(data.run)]
     pairs = [tested(data, each) for each in chosen]
     scored = data.metric == "floored"
-    exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p", "p_score"))
+    exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p_wins", "p"))
     rows = []
     for (first, second), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
         differ = difference_texts(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))
         rows.append([
             label(condition_title(first)), label(condition_title(second)), count(paired.n),
             gain(paired.difference, data.metric),
-            *([p_value(paired.p_score), p_value(ranked)] if scored else []),
-            count(paired.only_first), count(paired.only_second), p_value(paired.p), p_value(p),
+            *([p_value(paired.p), p_value(ranked)] if scored else []),
+            count(paired.only_first), count(paired.only_second), p_value(paired.p_wins),
+            p_value(p),
             label(", ".join(differ)),
         ])  # fmt: skip
     test, won = "McNemar", ["only first won", "only second won"]
