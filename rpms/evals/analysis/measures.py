@@ -8,9 +8,8 @@ Resampling is seeded, so that the same run gives the same report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import isclose
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 SEED = 20240
 RESAMPLES, SIGNS = 9_999, 19_999
 """Resamples of an interval; signs of a permutation test, unless it counts all patterns."""
-BATCH = 5_000
-"""Signs are drawn in batches to save memory."""
+BATCH = 500
+"""Resamples are drawn in batches to save memory."""
 DIGITS = 9
 """Mean scores that agree to this many digits are equal."""
 
@@ -77,9 +76,10 @@ def share(side: DataFrame, part: str, whole: str) -> Mean:
     if sums.empty:
         return Mean()
     parts, wholes = sums[part].to_numpy(float), sums[whole].to_numpy(float)
-    times = _resamples(len(sums))
     same = (parts == parts[0]).all() and (wholes == wholes[0]).all()
-    interval = None if same else _percentiles(times @ parts / (times @ wholes))
+    interval = None if same else _bootstrap(
+        len(sums), lambda drawn: parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
+    )  # fmt: skip
     return Mean(parts.sum() / wholes.sum(), interval)
 
 
@@ -90,28 +90,20 @@ def mean_interval(values: Sequence[float] | Series) -> Interval | None:
     sample = np.asarray(values, dtype=float)
     if (sample == sample[0]).all():
         return None
-    return _percentiles(_resamples(len(sample)) @ sample / len(sample))
+    return _bootstrap(len(sample), lambda drawn: sample[drawn].mean(axis=1))
 
 
-@cache
-def _resamples(n: int) -> Any:
-    """How often each of n tasks is in each resample; the same for all intervals over n tasks."""
-    import numpy as np
+def _bootstrap(tasks: int, statistic: Callable[[Any], Any]) -> Interval | None:
+    """Percentile bootstrap of a statistic of each row of drawn tasks.
 
-    drawn = np.random.default_rng(SEED).integers(0, n, (RESAMPLES, n))
-    times = np.zeros((RESAMPLES, n))
-    np.add.at(times, (np.arange(RESAMPLES)[:, None], drawn), 1)
-    return times
-
-
-def _percentiles(statistics: Any) -> Interval | None:
-    """The percentile interval of a bootstrap.
-
-    None if the statistic does not vary: a width of 0 would claim false certainty.
+    None if it does not vary: a width of 0 would claim false certainty.
     """
     import numpy as np
 
-    low, high = (float(end) for end in np.percentile(statistics, [2.5, 97.5]))
+    rng = np.random.default_rng(SEED)
+    draws = (rng.integers(0, tasks, (BATCH, tasks)) for _ in range(0, RESAMPLES, BATCH))
+    values = np.concatenate([statistic(drawn) for drawn in draws])[:RESAMPLES]
+    low, high = (float(end) for end in np.percentile(values, [2.5, 97.5]))
     # Sums of equal values differ by rounding.
     return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
 
@@ -139,7 +131,7 @@ def permutation(differences: Series) -> float:
         return 1.0  # both signs are as extreme
     test = permutation_test(
         (differing,), np.mean, permutation_type="samples", vectorized=True, n_resamples=SIGNS,
-        batch=BATCH, rng=np.random.default_rng(SEED),
+        batch=BATCH * 10, rng=np.random.default_rng(SEED),
     )  # fmt: skip
     return float(test.pvalue)
 
