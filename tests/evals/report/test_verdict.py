@@ -142,6 +142,13 @@ def test_scores_have_their_own_test(tmp_path: Path) -> None:
     assert f"{line}, p < 0.0001, 40 tasks." in verdict(run)
 
 
+def test_comparisons_beyond_the_first_six_are_counted(tmp_path: Path) -> None:
+    wins = {"A": first(1)} | {f"D k={k}": first(k) for k in range(2, 10)}
+    lines = verdict(run_of(tmp_path, wins, logs=False))
+    assert len([line for line in lines if " vs A" in line]) == 6
+    assert any("2 further comparisons" in line and "--table pairs" in line for line in lines)
+
+
 def test_custom_code_is_one_change(tmp_path: Path) -> None:
     """However many stages it swaps."""
     conditions = contexts("A", "D") | {"mine": contexts("D")["D"]}

@@ -25,7 +25,6 @@ from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting import all_plots
 from rpms.evals.analysis.report import Report, heading
-from rpms.evals.analysis.report.plots import conditions_plot
 from rpms.evals.analysis.report.rules import run_rules
 from rpms.evals.analysis.report.source import settings_of, short_type, source_of
 from rpms.evals.analysis.step_analysis import analysis_of
@@ -112,7 +111,6 @@ def render_page(report: Report, steps: str = "report-steps") -> str:
         manifest=run.manifest,
         verdict=report.verdict,
         tables=report.tables,
-        plot=conditions_plot(report.data),
         pictures=pictures(report.data),
         rules_changed=rules_changed(run),
         link_of=link_of,

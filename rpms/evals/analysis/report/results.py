@@ -19,6 +19,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import (
     DIGITS,
+    Interval,
     Mean,
     Pair,
     holm,
@@ -75,6 +76,15 @@ def figure(side: DataFrame, metric: str, *link: tuple[str, str]) -> Cell:
         cell = share_cell(mean, f"{won}/{n}" if n else "")
         cell = replace(cell, value={**cell.value, "won": won, "n": n})
     return replace(cell, link=(("counted", "1"), *link)) if len(side) else cell
+
+
+def primary(data: Results, side: DataFrame) -> Mean:
+    """The primary figure on a scale of 0 to 100, with its interval over tasks."""
+    mean = task_mean(side, data.metric)
+    if data.metric == "floored" or mean.value is None:
+        return mean
+    span = mean.interval and Interval(100 * mean.interval.low, 100 * mean.interval.high)
+    return Mean(100 * mean.value, span)
 
 
 def gain(difference: Mean, metric: str) -> Cell:

@@ -95,8 +95,8 @@ def _comparison_lines(data: Results) -> Iterator[str]:
         zip(pairs.items(), tests, holm(tests), strict=True)
     )[:shown]:
         yield _sentence(data, comparison, paired, p, corrected, len(tests))
-    if len(pairs) > shown:
-        yield "The other comparisons are in the table 'pairs'."
+    if (more := len(pairs) - shown) > 0:
+        yield f"{quantity(more, 'further comparison')}: rpms report DIR --table pairs."
     for name in data.arms:
         if errors := _errors_only(data, name):
             yield f"{condition_title(name)}: no result, {errors}."
