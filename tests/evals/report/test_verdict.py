@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.analysis.arm_differences import comparisons
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpms.evals.analysis.arm_differences import comparisons
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import Interval, holm, per_task
 from rpms.evals.analysis.plotting.charts import (
@@ -16,7 +17,6 @@ from rpms.evals.analysis.plotting.charts import (
     stacked_bars,
 )
 from rpms.evals.analysis.report.behaviour import named_sums
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.results import primary, square_of, tested
 from rpms.evals.analysis.report.rounds import curves, entries_of
 from rpms.evals.analysis.report.rules import run_actions

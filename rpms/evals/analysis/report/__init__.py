@@ -15,6 +15,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import read_joined
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
+    conflict_table,
     error_table,
     failure_table,
     guard_table,
@@ -23,7 +24,6 @@ from rpms.evals.analysis.report.behaviour import (
     step_table,
     token_table,
 )
-from rpms.evals.analysis.report.conflict import conflict_table
 from rpms.evals.analysis.report.results import (
     main_table,
     pair_table,

@@ -14,7 +14,7 @@ from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpms.evals.analysis.arm_differences import ArmOfRun, difference_texts
+from rpms.evals.analysis.arm_differences import comparisons, difference_text
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import (
@@ -28,7 +28,6 @@ from rpms.evals.analysis.measures import (
     per_task,
     task_mean,
 )
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
 from rpms.evals.analysis.tables import (
     NONE,
@@ -345,14 +344,13 @@ def pair_table(data: Results) -> Table:
     exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p_wins", "p"))
     rows = []
     for (first, second), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        differ = difference_texts(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))
         rows.append([
             label(condition_title(first)), label(condition_title(second)), count(paired.n),
             gain(paired.difference, data.metric),
             *([p_value(paired.p), p_value(ranked)] if scored else []),
             count(paired.only_first), count(paired.only_second), p_value(paired.p_wins),
             p_value(p),
-            label(", ".join(differ)),
+            label(difference_text(run.manifest, first, second)),
         ])  # fmt: skip
     test, won = "McNemar", ["only first won", "only second won"]
     if run.repeats > 1:

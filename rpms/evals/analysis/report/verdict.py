@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
 
+from rpms.evals.analysis.arm_differences import PARTS, Comparison, comparisons
 from rpms.evals.analysis.causes import UNKNOWN
 from rpms.evals.analysis.experiment import arms_left_out, commits_text, run_names
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm
 from rpms.evals.analysis.report.behaviour import activity
-from rpms.evals.analysis.report.comparisons import PARTS, Comparison, comparisons
 from rpms.evals.analysis.report.results import UNITS, figure, tested, unfinished
 from rpms.evals.analysis.tables import p_value
 from rpms.evals.records.run_folder import Run
