@@ -263,8 +263,8 @@ def analysis_of(run: Run, episode: Episode) -> Analysis:
     return _ANALYSES[key]
 
 
-def read_analyses(run: Run, processes: int = 1) -> None:
-    """Analyse the step logs of a run for ``analysis_of``, and keep the analyses beside it."""
+def read_analyses(run: Run, processes: int = 1) -> list[Analysis]:
+    """The analyses of all episodes of a run, which are kept beside it."""
     keys = [key_of(run, episode) for episode in run.episodes.values()]
     folders = {key.file.parents[2] for key in keys}
     for folder in folders - _FOLDERS:
@@ -276,6 +276,7 @@ def read_analyses(run: Run, processes: int = 1) -> None:
     _ANALYSES.update((key, _analysis_by(key)) for key in missing if key not in _ANALYSES)
     for folder in {key.file.parents[2] for key in missing}:
         _keep(folder, {key: _ANALYSES[key] for key in keys if key.file.parents[2] == folder})
+    return [_ANALYSES[key] for key in keys]
 
 
 def analyse_apart(keys: Sequence[AnalysisKey], processes: int) -> dict[AnalysisKey, Analysis]:

@@ -51,7 +51,8 @@ FAILURE_NOTE = (
 def failure_table(data: Results, *by_run: str) -> Table:
     """One row per failure mode, one column per arm."""
     modes = dict(AGENT_FAILURES)
-    if not ((data.episodes.failure_mode == STOPPED).any() or _ends_lost(data)):
+    ends_lost = get_environment(data.run.manifest.env).ends_lost
+    if not (ends_lost or (data.episodes.failure_mode == STOPPED).any()):
         del modes[STOPPED]  # it cannot happen in this world
     rows: dict[str, Sequence[str]] = {
         **{title: [mode] for mode, title in modes.items()},
@@ -64,10 +65,6 @@ def failure_table(data: Results, *by_run: str) -> Table:
         _counts(data, data.played, "failure_mode", rows, by_run), notes=[FAILURE_NOTE],
         labels=1 + len(by_run),
     )  # fmt: skip
-
-
-def _ends_lost(data: Results) -> bool:
-    return get_environment(data.run.manifest.env).ends_lost
 
 
 def _counts(
