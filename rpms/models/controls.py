@@ -20,11 +20,6 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-LABELS: dict[str, str] = {
-    "random": "random (uniform choice from the shortlist, not a language model)",
-    "first": "first (always the first of the shortlist, not a language model)",
-    "last": "last (always the last of the shortlist, not a language model)",
-}
 NEW_TASK = "A new task begins."
 """The text between a prompt's example and its task."""
 _BLOCK = re.compile(r"\[Actions That Serve the Current Sub-Goal\]\n((?:  \d+\. .+\n?)+)")

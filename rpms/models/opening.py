@@ -19,14 +19,14 @@ from rpms.models import controls, local, sim
 from rpms.models.constrained import constrain
 from rpms.models.merging import MERGER
 from rpms.models.weights import adapters, catalogue, pulled
+from rpms.vocabulary.context import BUILT_IN
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.imports import allow_current_folder, is_path, load_object, paths_allowed
 from rpms.vocabulary.safe_text import hide_secrets_of, redact
 from rpms.vocabulary.spelling import offer
 
-CONTROLS = tuple(controls.LABELS)
-LABELS: dict[str, str] = {"sim": sim.LABEL, **controls.LABELS}
-"""Labels in tables for the models that are not language models."""
+LABELS = BUILT_IN
+CONTROLS = tuple(name for name in LABELS if name != "sim")
 SERVER_TIMEOUT_S = 60.0
 COMMUNITY_INSTALL = "pip install -e '.[community]' in a clone"
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

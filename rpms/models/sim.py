@@ -25,7 +25,6 @@ from langchain_core.outputs import ChatResult
 
 from rpms.models.controls import NEW_TASK, answer
 
-LABEL = "sim (built-in planner, not a language model)"
 ATTENTION = 6
 """The number of its latest turns that the planner considers."""
 CARELESS = 3

@@ -57,8 +57,6 @@ from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.recall import NOTE, ConflictKind, Recall, drop
 
-EXTRA_KINDS: tuple[ConflictKind, ...] = ("redundant", "contradicted by another memory")
-"""The kinds of conflict that this stage decides with ``arbitration_extras``."""
 # Literals that follow from others: a thing at the agent's place is here and in view; an agent that
 # put its one thing down has an empty hand.
 _FOLLOWS = ("here", "visible", "hand_empty", "holding")

@@ -55,6 +55,13 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "D": {"rules": True, "memory": True, "state_block": False, "guard": "off"},
     "E": {"rules": True, "memory": True, "state_block": False, "guard": "procedure"},
 }
+BUILT_IN: dict[str, str] = {
+    "sim": "sim (built-in planner, not a language model)",
+    "random": "random (uniform choice from the shortlist, not a language model)",
+    "first": "first (always the first of the shortlist, not a language model)",
+    "last": "last (always the last of the shortlist, not a language model)",
+}
+"""Models that are not language models, with their labels in tables."""
 TITLES = {
     "A": "baseline",
     "S": "state",

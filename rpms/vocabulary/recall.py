@@ -30,7 +30,9 @@ ConflictKind = Literal[
     "cannot reach the goal", "in doubt", "redundant", "contradicted by another memory",
 ]  # fmt: skip
 CONFLICT_KINDS: tuple[ConflictKind, ...] = get_args(ConflictKind)
-"""The kinds of conflict that arbitration decides; the last two only with ``arbitration_extras``."""
+"""The kinds of conflict that arbitration decides."""
+EXTRA_KINDS = CONFLICT_KINDS[-2:]
+"""Those that only ``arbitration_extras`` decides."""
 BLANK = re.compile(r"\{([^{}]+)\}")
 """A role instead of a scene's own name: ``{object}``."""
 NOTE = "note"

@@ -22,8 +22,7 @@ from rpms.evals.running.manifest import (
 )
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.memory_store import write_snapshot
-from rpms.models.sim import LABEL
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import BUILT_IN, RunContext
 from rpms.vocabulary.errors import RpmsError
 from tests.evals.sample_runs import short_plan
 
@@ -35,7 +34,7 @@ def plan(conditions: str = "AD", limit: int = 2, **settings: Any) -> RunPlan:
 def test_a_manifest_says_what_was_run() -> None:
     written = make_manifest(plan(), workers=3)
     assert written.format == 2 and written.finished is None and written.workers == 3
-    assert written.model_label == LABEL
+    assert written.model_label == BUILT_IN["sim"]
     assert list(written.conditions) == ["A", "D"]
     assert written.conditions["D"]["rules"] and not written.conditions["A"]["memory"]
     assert [task.index for task in written.tasks] == [0, 1]

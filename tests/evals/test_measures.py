@@ -68,7 +68,7 @@ def test_a_pair_is_over_the_tasks_that_both_finished() -> None:
 def test_repeats_are_compared_by_permutation() -> None:
     """All three differences are upwards: 2 of the 2^3 patterns of signs are as far out."""
     often = pair(side([0, 0, 1, 0, 0, 0], 2), side([1, 0, 1, 1, 1, 0], 2), "success", True)
-    assert often.p == often.p_score == pytest.approx(2 / 2**3)
+    assert often.p == often.p_wins == pytest.approx(2 / 2**3)
     assert permutation(Series([0.0, 0.0])) == permutation(Series([0.5])) == 1.0
 
 

@@ -123,6 +123,14 @@ def test_the_dotted_line_of_the_2x2_is_what_both_gains_add_up_to(drawn: dict[str
     assert "additive expectation, 100.0" in words_of(drawn["square"])
 
 
+def test_an_expectation_beyond_100_percent_leaves_the_axis_as_it_is(tmp_path: Path) -> None:
+    wins = {name: [number < won for number in range(4)]
+            for name, won in {"A": 1, "B": 3, "C": 3, "D": 4}.items()}  # fmt: skip
+    plot = read_report(write_run(tmp_path, wins, logs=False)).plot("square")
+    assert plot.figure.axes[0].get_xlim() == (0, 100)
+    assert "Not on the axis: additive expectation, 125.0" in words_of(plot)
+
+
 def test_the_learning_curve_has_the_entries_of_each_round(tmp_path: Path) -> None:
     arms = {"A": contexts("A")["A"], "B": contexts("B")["B"]}
     arms |= {

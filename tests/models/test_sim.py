@@ -25,10 +25,9 @@ from langchain_core.messages import (
 
 from rpms.graph import build_graph, run_episode
 from rpms.models import SimPlanner, sim
-from rpms.models.sim import LABEL
 from rpms.nodes import prompt_build
 from rpms.nodes.state import EpisodeState
-from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.context import BUILT_IN, RunContext
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(sim.__file__).read_text(encoding="utf-8")
@@ -337,4 +336,6 @@ async def test_it_is_a_chat_model_like_any_other() -> None:
     assert reply.usage_metadata is not None
     assert 90 < reply.usage_metadata["input_tokens"] < 130
     assert reply.usage_metadata["output_tokens"] > 0
-    assert reply.response_metadata["model_name"] == "sim" and "not a language model" in LABEL
+    assert (
+        reply.response_metadata["model_name"] == "sim" and "not a language model" in BUILT_IN["sim"]
+    )

@@ -1,7 +1,8 @@
-"""The differences of two arms: settings, blocks of the prompt, files and code.
+"""The pairs of arms that a report tests, and the differences of two arms.
 
-Files are compared by content, not by path. Code is named by module and function, and compared by
-the checksum of that function if the name is the same.
+Arms differ in settings, blocks of the prompt, files and code. Files are compared by content, not by
+path. Code is named by module and function, and compared by the checksum of that function if the
+name is the same.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rpms.evals.records.conditions import in_effect
+from rpms.evals.records.run_folder import Run
 from rpms.evals.records.schema import Manifest
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.imports import is_path
 
+PARTS = {"state_block": "state", "memory": "memory", "rules": "rules"}
+"""Settings that switch a whole part of the agent, and the part's name."""
+IMPLIED = {"rules": "state_block", "memory": "state_block", "memory_method": "memory_file",
+           "commit": "manual"}  # fmt: skip
+"""A change of the first always changes the second, so the second is not counted."""
 NODES = "nodes"
 OURS = "ours"
 # The shown characters of a checksum.
@@ -24,51 +31,63 @@ CODE_SETTINGS = {"model": "model code", "memory method": "memory_method code"}
 Swapped = Mapping[str, Mapping[str, str]]
 
 
-class ArmOfRun(NamedTuple):
-    """An arm by its label, in the manifest of its run."""
+class Comparison(NamedTuple):
+    """Two arms. If they differ in one of PARTS only, ``part`` is the one that the second has."""
 
-    manifest: Manifest
-    label: str
-
-    @property
-    def memory(self) -> str:
-        """The checksum of its memory; empty if none was recorded."""
-        return self.manifest.hashes.memory.get(self.label, "")
-
-    @property
-    def manual(self) -> str:
-        """The checksum of its rule manual."""
-        return self.manifest.hashes.rules_of.get(self.label, self.manifest.hashes.rules)
-
-    @property
-    def code(self) -> Swapped:
-        """Its custom code."""
-        return self.manifest.swapped.get(self.label, {})
+    first: str
+    second: str
+    part: str = ""
 
 
-def arm_differences(first: ArmOfRun, second: ArmOfRun) -> dict[str, str]:
+def comparisons(run: Run) -> list[Comparison]:
+    """The pairs that the verdict tests: those of the plan, or all arms with those asked for.
+
+    An arm in no pair of the plan is compared with the first arm.
+    """
+    arms, against = run.conditions, run.against
+    if against:
+        pairs = [
+            (first, second)
+            for number, first in enumerate(against)
+            for second in arms
+            if second not in against[: number + 1]
+        ]
+    else:
+        pairs = [pair for pair in run.manifest.compare if {*pair} <= {*arms}]
+        compared = {arm for pair in pairs for arm in pair}
+        pairs += [(arms[0], arm) for arm in arms[1:] if arm not in compared]
+    return [Comparison(first, second, _part(run, first, second)) for first, second in pairs]
+
+
+def _part(run: Run, first: str, second: str) -> str:
+    """The part of the agent that the second arm has beyond the first, if they differ only in it."""
+    names = {*arm_differences(run.manifest, first, second)}
+    part, *more = names - {IMPLIED[name] for name in names if name in IMPLIED} or {""}
+    return part if not more and part in PARTS and run.settings(second).get(part) else ""
+
+
+def arm_differences(manifest: Manifest, first: str, second: str) -> dict[str, str]:
     """The differences of two arms by name; files and code with both values.
 
     Only settings with an effect in both arms count: an arm without memory has no arbitration.
     """
+    arms, hashes = (first, second), manifest.hashes
     defaults = RunContext().plain  # for settings that are newer than the run
-    a, b = (
-        in_effect({**defaults, **arm.manifest.conditions[arm.label]}) for arm in (first, second)
-    )
+    a, b = (in_effect({**defaults, **manifest.conditions[arm]}) for arm in arms)
     differences = {name: _paths_text(a[name], b[name])
                    for name in a if name in b and a[name] != b[name]}  # fmt: skip
     if "memory_file" in a and "memory_file" in b:
-        _compare_content(differences, ("memory_file",), "memory_file", first.memory, second.memory)
-    _compare_content(
-        differences, ("rules_dir", "without_rules"), "manual", first.manual, second.manual
-    )
-    return differences | code_differences(first.code, second.code)
+        memories = (hashes.memory.get(arm, "") for arm in arms)
+        _compare_content(differences, ("memory_file",), "memory_file", *memories)
+    manuals = (hashes.rules_of.get(arm, hashes.rules) for arm in arms)
+    _compare_content(differences, ("rules_dir", "without_rules"), "manual", *manuals)
+    return differences | code_differences(*(manifest.swapped.get(arm, {}) for arm in arms))
 
 
-def difference_texts(first: ArmOfRun, second: ArmOfRun) -> list[str]:
-    """The differences as text: ``rules``, ``nodes (ours | scf from own_scf:scf)``."""
-    differences = arm_differences(first, second).items()
-    return [f"{name} ({values})" if values else name for name, values in differences]
+def difference_text(manifest: Manifest, first: str, second: str) -> str:
+    """``rules, nodes (ours | scf from own_scf:scf)``."""
+    differences = arm_differences(manifest, first, second).items()
+    return ", ".join(f"{name} ({values})" if values else name for name, values in differences)
 
 
 def _paths_text(first: object, second: object) -> str:

@@ -114,7 +114,7 @@ class Results:
 
 def episode_frame(run: Run, names: Sequence[str]) -> pd.DataFrame:
     """One row for each finished episode of a run, or of joined ones by these names."""
-    read_analyses(run, os.cpu_count() or 1)
+    analyses = read_analyses(run, os.cpu_count() or 1)
     final = {episode.key for arm in run.conditions for episode in run.played(arm)}
     counted = {episode.key for arm in run.conditions for episode in run.judged(arm)}
     rows = [
@@ -126,9 +126,9 @@ def episode_frame(run: Run, names: Sequence[str]) -> pd.DataFrame:
             "final": episode.key in final,
             "counted": episode.key in counted,
             "model": run.model(episode.condition),
-            **analysis_of(run, episode).columns(),
+            **analysis.columns(),
         }
-        for episode in run.episodes.values()
+        for episode, analysis in zip(run.episodes.values(), analyses, strict=True)
     ]
     fields = ("run", *KEY, *EPISODE, "floored", "is_error", "final", "counted", "model",
              *Analysis().columns())  # fmt: skip

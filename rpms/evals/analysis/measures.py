@@ -8,7 +8,7 @@ Resampling is seeded, so that the same run gives the same report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING, Any
@@ -76,32 +76,34 @@ def share(side: DataFrame, part: str, whole: str) -> Mean:
     if sums.empty:
         return Mean()
     parts, wholes = sums[part].to_numpy(float), sums[whole].to_numpy(float)
-
-    def ratio(part: Any, whole: Any, axis: int) -> Any:
-        return part.sum(axis) / whole.sum(axis)
-
-    return Mean(parts.sum() / wholes.sum(), _bootstrap((parts, wholes), ratio))
+    same = (parts == parts[0]).all() and (wholes == wholes[0]).all()
+    interval = None if same else _bootstrap(
+        len(sums), lambda drawn: parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
+    )  # fmt: skip
+    return Mean(parts.sum() / wholes.sum(), interval)
 
 
 def mean_interval(values: Sequence[float] | Series) -> Interval | None:
     """Bootstrap interval of a mean; None if all values are equal."""
     import numpy as np
 
-    return _bootstrap((np.asarray(values, dtype=float),), np.mean)
-
-
-def _bootstrap(samples: tuple[Any, ...], statistic: Any) -> Interval | None:
-    """Percentile bootstrap; None if it does not vary: a width of 0 would claim false certainty."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    if len(samples[0]) < 2 or all(len(np.unique(sample)) == 1 for sample in samples):
+    sample = np.asarray(values, dtype=float)
+    if (sample == sample[0]).all():
         return None
-    found = bootstrap(
-        samples, statistic, n_resamples=RESAMPLES, batch=BATCH, vectorized=True, paired=True,
-        method="percentile", rng=np.random.default_rng(SEED),
-    ).confidence_interval  # fmt: skip
-    low, high = float(found.low), float(found.high)
+    return _bootstrap(len(sample), lambda drawn: sample[drawn].mean(axis=1))
+
+
+def _bootstrap(tasks: int, statistic: Callable[[Any], Any]) -> Interval | None:
+    """Percentile bootstrap of a statistic of each row of drawn tasks.
+
+    None if it does not vary: a width of 0 would claim false certainty.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(SEED)
+    draws = (rng.integers(0, tasks, (BATCH, tasks)) for _ in range(0, RESAMPLES, BATCH))
+    values = np.concatenate([statistic(drawn) for drawn in draws])[:RESAMPLES]
+    low, high = (float(end) for end in np.percentile(values, [2.5, 97.5]))
     # Sums of equal values differ by rounding.
     return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
 
@@ -161,32 +163,40 @@ class Pair:
         only_first: the tasks that only the first won; with repeats, that it won more often.
         only_second: the same for the second.
         difference: second minus first in the primary figure, with its paired interval.
-        p: McNemar's exact test of the wins; with repeats the permutation test of their shares.
-        p_score: the test of the floored scores: Wilcoxon's; with repeats the permutation test.
+        p_wins: McNemar's exact test of the wins; with repeats the permutation test of their shares.
+        p: the test of the primary figure: of the wins, or of floored scores Wilcoxon's; for several
+            runs the permutation test.
     """
 
     n: int
     only_first: int
     only_second: int
     difference: Mean
+    p_wins: float
     p: float
-    p_score: float
 
 
 def pair(first: DataFrame, second: DataFrame, metric: str, repeated: bool = False) -> Pair:
     """Compare two arms task by task, with all repeats of a task at once."""
-    gains = {
-        column: (per_task(second, column) - per_task(first, column)).dropna().round(DIGITS)
-        for column in ("success", "floored")
-    }
-    won = gains["success"]
+    import pandas
+
+    def gains(column: str) -> Series:
+        """Second minus first over the tasks of both, in the order of the first."""
+        sides = [per_task(first, column), per_task(second, column)]
+        both = pandas.concat(sides, axis=1, join="inner")
+        return (both.iloc[:, 1] - both.iloc[:, 0]).round(DIGITS)
+
+    won, gain = gains("success"), gains(metric)
     only_first, only_second = int((won < 0).sum()), int((won > 0).sum())
-    gain = gains[metric].reindex([task for task in first.task.unique() if task in won.index])
+    whole = won.isin([-1, 0, 1]).all()
+    p = p_wins = mcnemar(only_first, only_second) if whole else permutation(won)
+    if metric != "success":
+        p = (permutation if repeated else wilcoxon)(gain)
     return Pair(
         n=len(won),
         only_first=only_first,
         only_second=only_second,
         difference=Mean(gain.mean(), mean_interval(gain)) if len(gain) else Mean(),
-        p=mcnemar(only_first, only_second) if won.isin([-1, 0, 1]).all() else permutation(won),
-        p_score=(permutation if repeated else wilcoxon)(gains["floored"]),
+        p_wins=p_wins,
+        p=p,
     )

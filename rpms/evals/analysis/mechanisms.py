@@ -13,10 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
-from rpms.memory_store.methods.registry import find_method
-from rpms.nodes.arbitration import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.recall import Recall, surviving
+from rpms.vocabulary.recall import EXTRA_KINDS, Recall, surviving
 
 Mechanism = Literal["scf", "arbitration", "arbitration_extras"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
@@ -30,6 +28,8 @@ Step = Mapping[str, Any]
 
 def changed_prompts(steps: Sequence[Step], settings: Mapping[str, Any]) -> dict[str, int]:
     """Count the steps at which each mechanism changed the memories in the prompt."""
+    from rpms.memory_store.methods.registry import find_method  # slow, and not for a second report
+
     context = RunContext(
         memory_method=settings.get("memory_method", RunContext.memory_method),
         k=int(settings.get("k", RunContext.k)),

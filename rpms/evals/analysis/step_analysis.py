@@ -47,7 +47,6 @@ from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode
-from rpms.memory_store.contradictions import contradiction_kind
 from rpms.rules import Manual, match_action
 from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
@@ -264,8 +263,8 @@ def analysis_of(run: Run, episode: Episode) -> Analysis:
     return _ANALYSES[key]
 
 
-def read_analyses(run: Run, processes: int = 1) -> None:
-    """Analyse the step logs of a run for ``analysis_of``, and keep the analyses beside it."""
+def read_analyses(run: Run, processes: int = 1) -> list[Analysis]:
+    """The analyses of all episodes of a run, which are kept beside it."""
     keys = [key_of(run, episode) for episode in run.episodes.values()]
     folders = {key.file.parents[2] for key in keys}
     for folder in folders - _FOLDERS:
@@ -277,6 +276,7 @@ def read_analyses(run: Run, processes: int = 1) -> None:
     _ANALYSES.update((key, _analysis_by(key)) for key in missing if key not in _ANALYSES)
     for folder in {key.file.parents[2] for key in missing}:
         _keep(folder, {key: _ANALYSES[key] for key in keys if key.file.parents[2] == folder})
+    return [_ANALYSES[key] for key in keys]
 
 
 def analyse_apart(keys: Sequence[AnalysisKey], processes: int) -> dict[AnalysisKey, Analysis]:
@@ -490,6 +490,8 @@ def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
     """The outcomes of planted and learned advice that reached arbitration, by kind."""
+    from rpms.memory_store.contradictions import contradiction_kind  # slow, as in mechanisms.py
+
     outcomes: dict[str, Counter[str]] = {}
     slips: dict[str, bool] = {}
     for recall in recalls:

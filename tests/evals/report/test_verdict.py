@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from rpms.evals.analysis.arm_differences import comparisons
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
@@ -140,6 +140,13 @@ def test_scores_have_their_own_test(tmp_path: Path) -> None:
     run = run_of(tmp_path, wins, env="scienceworld", lines=scores, logs=False)
     line = "D vs B (memory on top of rules): significantly better, +59.5 points of score"
     assert f"{line}, p < 0.0001, 40 tasks." in verdict(run)
+
+
+def test_comparisons_beyond_the_first_six_are_counted(tmp_path: Path) -> None:
+    wins = {"A": first(1)} | {f"D k={k}": first(k) for k in range(2, 10)}
+    lines = verdict(run_of(tmp_path, wins, logs=False))
+    assert len([line for line in lines if " vs A" in line]) == 6
+    assert any("2 further comparisons" in line and "--table pairs" in line for line in lines)
 
 
 def test_custom_code_is_one_change(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def interval_rows(
     labels = [wrapped(row.label) for row in rows]
     notes = [title]
     if expected is not None:
-        notes.append(f"Dotted line: additive expectation, {expected:{form}}")
+        note = f"additive expectation, {expected:{form}}"
+        beyond = limits and not limits[0] <= expected <= limits[1]
+        notes.append(f"Not on the axis: {note}" if beyond else f"Dotted line: {note}")
     if any(row.value is not None and not row.interval for row in rows):
         notes.append(NO_INTERVAL)
 

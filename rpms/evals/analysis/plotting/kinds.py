@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rpms.evals.analysis.arm_differences import comparisons
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import Interval, holm, per_task
 from rpms.evals.analysis.plotting.charts import (
@@ -16,9 +17,7 @@ from rpms.evals.analysis.plotting.charts import (
     stacked_bars,
 )
 from rpms.evals.analysis.report.behaviour import named_sums
-from rpms.evals.analysis.report.comparisons import comparisons
-from rpms.evals.analysis.report.plots import primary
-from rpms.evals.analysis.report.results import square_of, tested
+from rpms.evals.analysis.report.results import primary, square_of, tested
 from rpms.evals.analysis.report.rounds import curves, entries_of
 from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
@@ -60,7 +59,7 @@ def difference_plot(data: Results) -> Figure | None:
     if not pairs:
         return None
     scored = data.metric == "floored"
-    tests = holm([paired.p_score if scored else paired.p for paired in pairs.values()])
+    tests = holm([paired.p for paired in pairs.values()])
     rows = []
     for (each, paired), p in zip(pairs.items(), tests, strict=True):
         scale, interval = (1 if scored else 100), paired.difference.interval
@@ -89,9 +88,7 @@ def square_plot(data: Results) -> Figure | None:
     ground, rules, memory, _ = (value or 0.0 for value in values)
     rows = [IntervalRow(condition_title(name), *vars(each).values())
             for name, each in figures.items()]  # fmt: skip
-    expected = rules + memory - ground
-    limits = min(0.0, expected), max(100.0, expected)
-    return interval_rows(rows, _title(data), limits, expected=expected)
+    return interval_rows(rows, _title(data), FULL, expected=round(rules + memory - ground, 6))
 
 
 def step_plot(data: Results) -> Figure | None:

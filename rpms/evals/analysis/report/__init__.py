@@ -15,6 +15,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import read_joined
 from rpms.evals.analysis.report.behaviour import (
     cause_table,
+    conflict_table,
     error_table,
     failure_table,
     guard_table,
@@ -23,7 +24,6 @@ from rpms.evals.analysis.report.behaviour import (
     step_table,
     token_table,
 )
-from rpms.evals.analysis.report.conflict import conflict_table
 from rpms.evals.analysis.report.results import (
     main_table,
     pair_table,
@@ -105,11 +105,16 @@ EXPERIMENT_BRIEF = (("main",), ("runs",), ("pairs",), ("types",))
 class Report:
     """A run and its tables, in reading order; a notebook shows the verdict and main tables.
 
-    A table is made when it is first asked for.
+    Step logs are read and a table is made when it is first asked for.
     """
 
     data: Results
-    names: tuple[str, ...]
+    chosen: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The tables that were chosen, or else all that the run has."""
+        return self.chosen or tuple(name for name, (_, has) in TABLES.items() if has(self.data))
 
     @property
     def run(self) -> Run:
@@ -195,7 +200,7 @@ class Report:
         for name in chosen:
             if name not in self.names:
                 raise RpmsError(f"this run has no table '{name}'; {offer(name, self.names)}")
-        return replace(self, names=chosen)
+        return replace(self, chosen=chosen)
 
     def plot(self, kind: str = "success", out: str | PathLike[str] = "") -> Plot:
         """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
@@ -238,8 +243,7 @@ def report(
     """
     run = read_joined(as_folders(folders), separate)
     names = [against] if isinstance(against, str) else against
-    data = Results(replace(run, against=_arms(run, names)))
-    return Report(data, tuple(name for name, (_, has) in TABLES.items() if has(data)))
+    return Report(Results(replace(run, against=_arms(run, names))))
 
 
 def _arms(run: Run, names: Iterable[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import share, task_mean
 from rpms.evals.analysis.mechanisms import MECHANISMS, MEMORY, SELECTED
 from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import GUARDED
+from rpms.evals.analysis.step_analysis import GUARDED, LEARNED
 from rpms.evals.analysis.tables import (
     Cell,
     Table,
@@ -24,10 +25,9 @@ from rpms.evals.analysis.tables import (
     percent,
     share_cell,
 )
-from rpms.nodes.arbitration import EXTRA_KINDS
 from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.recall import CONFLICT_KINDS, RECALL_OUTCOMES
+from rpms.vocabulary.recall import CONFLICT_KINDS, EXTRA_KINDS, RECALL_OUTCOMES
 from rpms.vocabulary.turn import ERRORS
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ FAILURE_NOTE = (
 def failure_table(data: Results, *by_run: str) -> Table:
     """One row per failure mode, one column per arm."""
     modes = dict(AGENT_FAILURES)
-    if not ((data.episodes.failure_mode == STOPPED).any() or _ends_lost(data)):
+    ends_lost = get_environment(data.run.manifest.env).ends_lost
+    if not (ends_lost or (data.episodes.failure_mode == STOPPED).any()):
         del modes[STOPPED]  # it cannot happen in this world
     rows: dict[str, Sequence[str]] = {
         **{title: [mode] for mode, title in modes.items()},
@@ -64,10 +65,6 @@ def failure_table(data: Results, *by_run: str) -> Table:
         _counts(data, data.played, "failure_mode", rows, by_run), notes=[FAILURE_NOTE],
         labels=1 + len(by_run),
     )  # fmt: skip
-
-
-def _ends_lost(data: Results) -> bool:
-    return get_environment(data.run.manifest.env).ends_lost
 
 
 def _counts(
@@ -229,6 +226,46 @@ def _changed_share(side: DataFrame, mechanism: str) -> float | None:
     """The share of the steps whose prompt a mechanism changed; None without logs."""
     steps = int(side.logged_steps.sum())
     return named_sums(side, "changed").get(mechanism, 0) / steps if steps else None
+
+
+def conflict_table(data: Results) -> Table:
+    """Planted and learned advice that reached arbitration."""
+    rows = [row for (name,), side in data.by("condition") for row in _conflict_rows(side, name)]
+    notes = [
+        "Candidates are the snippets and lessons that reached arbitration, counted at each step. "
+        "Planted: rule is advice that a rule forbids by construction; corrupted is advice changed "
+        "as by the memory control of that name; goal is advice for a sub-goal that this type of "
+        "goal does not have. Corrupted and goal advice need not contradict a rule at every step. "
+        "Learned is the unchanged memory: a removal loses sound advice, unless the advice could "
+        "not be followed at that step.",
+        "Shown: in the prompt, with or without a warning. Entries: distinct entries per episode. "
+        "Always caught: entries that were removed or shown with a warning every time.",
+    ]
+    columns = ["condition", "advice", "success rate", "candidates", "removed", "warned",
+               "shown", "entries", "always caught"]  # fmt: skip
+    return Table(
+        "conflict", "Planted conflicts", source_of(data.run), columns, rows, labels=2, notes=notes
+    )
+
+
+def _conflict_rows(side: DataFrame, name: str) -> Iterator[list[Cell]]:
+    """A row for each kind of advice; a condition without memory has one row with its success."""
+    success, outcomes = percent(task_mean(side, "success").value), dict[str, Counter[str]]()
+    for advice in side.advice:
+        for kind, outcome in advice.items():
+            outcomes.setdefault(kind, Counter()).update(outcome)
+    from rpms.memory_store.contradictions import CONTRADICTIONS
+
+    titles = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
+    for kind in [kind for kind in titles if kind in outcomes] or [""]:
+        outcome = outcomes.get(kind, Counter())
+        candidates, entries = outcome["candidates"], outcome["entries"]
+        yield [
+            *(label(condition_title(name)), label(titles.get(kind, "")), success),
+            count(candidates),
+            *(part_of(outcome[result], candidates) for result in ("removed", "warned", "shown")),
+            *(count(entries), part_of(outcome["caught"], entries)),
+        ]
 
 
 def guarded_arms(data: Results) -> list[str]:

@@ -25,10 +25,8 @@ from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting import all_plots
 from rpms.evals.analysis.report import Report, heading
-from rpms.evals.analysis.report.plots import conditions_plot
 from rpms.evals.analysis.report.rules import run_rules
 from rpms.evals.analysis.report.source import settings_of, short_type, source_of
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.analysis.tables import Cell
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.protocol_card import protocol_card
@@ -112,7 +110,6 @@ def render_page(report: Report, steps: str = "report-steps") -> str:
         manifest=run.manifest,
         verdict=report.verdict,
         tables=report.tables,
-        plot=conditions_plot(report.data),
         pictures=pictures(report.data),
         rules_changed=rules_changed(run),
         link_of=link_of,
@@ -128,7 +125,8 @@ def step_pages(report: Report, home: str) -> Iterator[tuple[str, str]]:
     for episode, row in _rows(report):
         tasks.setdefault(episode.task, []).append((episode, row))
     for name, episodes in tasks.items():
-        # The numbers of the logs are those of the rows, before the page sorts them.
+        # The numbers of the logs are those of the rows, before the page sorts them; a log that is
+        # missing or damaged is left out.
         data = {**shared, "episodes": [{**row, "page": ""} for _, row in episodes]}
         yield (
             _page_of(episodes[0][0]),
@@ -139,7 +137,11 @@ def step_pages(report: Report, home: str) -> Iterator[tuple[str, str]]:
                 title=f"{name}: {heading(run)}",
                 home=f"../{home}",
                 source=source_of(run),
-                logs=[(number, _log(run, episode)) for number, (episode, _) in enumerate(episodes)],
+                logs=[
+                    (number, _packed(run.log_file(episode).read_bytes()))
+                    for number, (episode, row) in enumerate(episodes)
+                    if row["logged"]
+                ],
             ),
         )
 
@@ -169,13 +171,10 @@ def _rows(report: Report) -> Iterator[tuple[Episode, dict[str, Any]]]:
 def pictures(data: Results) -> list[dict[str, str]]:
     """The plots of a run as images inside the page."""
     return [
-        {"kind": plot.kind, "caption": plot.caption, "source": _image(plot.as_svg())}
+        {"kind": plot.kind, "caption": plot.caption,
+         "source": f"data:image/svg+xml;base64,{_packed(plot.as_svg().encode())}"}
         for plot in all_plots(data)
-    ]
-
-
-def _image(svg: str) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode('ascii')}"
+    ]  # fmt: skip
 
 
 def _rendered(template: str, names: Sequence[str], data: dict[str, Any], **values: Any) -> str:
@@ -231,6 +230,7 @@ def _row(run: Run, episode: Episode, row: Mapping[Hashable, Any]) -> dict[str, A
         "score": episode.score,
         "steps": episode.steps,
         "counted": row["counted"],
+        "logged": bool(row["logged"]),
         "invalid": row["invalid_actions"],
         "belief_errors": row["belief_error_steps"],
         "mode": episode.failure_mode or "",
@@ -253,16 +253,9 @@ def _task_name(run: Run, episode: Episode) -> str:
     return f"{episode.task} ({suffix})" if suffix else episode.task
 
 
-def _log(run: Run, episode: Episode) -> str:
-    """The gzipped log as text; empty if it is missing or damaged."""
-    if not analysis_of(run, episode).logged:
-        return ""
-    return _packed(run.log_file(episode).read_bytes())
-
-
 def _packed(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
 def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+    return _packed(hashlib.sha256(text.encode()).digest())

@@ -14,11 +14,12 @@ from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpms.evals.analysis.arm_differences import ArmOfRun, difference_texts
+from rpms.evals.analysis.arm_differences import comparisons, difference_text
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import (
     DIGITS,
+    Interval,
     Mean,
     Pair,
     holm,
@@ -27,7 +28,6 @@ from rpms.evals.analysis.measures import (
     per_task,
     task_mean,
 )
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
 from rpms.evals.analysis.tables import (
     NONE,
@@ -75,6 +75,15 @@ def figure(side: DataFrame, metric: str, *link: tuple[str, str]) -> Cell:
         cell = share_cell(mean, f"{won}/{n}" if n else "")
         cell = replace(cell, value={**cell.value, "won": won, "n": n})
     return replace(cell, link=(("counted", "1"), *link)) if len(side) else cell
+
+
+def primary(data: Results, side: DataFrame) -> Mean:
+    """The primary figure on a scale of 0 to 100, with its interval over tasks."""
+    mean = task_mean(side, data.metric)
+    if data.metric == "floored" or mean.value is None:
+        return mean
+    span = mean.interval and Interval(100 * mean.interval.low, 100 * mean.interval.high)
+    return Mean(100 * mean.value, span)
 
 
 def gain(difference: Mean, metric: str) -> Cell:
@@ -332,16 +341,16 @@ def pair_table(data: Results) -> Table:
     run, chosen = data.run, [each[:2] for each in comparisons(data.run)]
     pairs = [tested(data, each) for each in chosen]
     scored = data.metric == "floored"
-    exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p", "p_score"))
+    exact, ranks = (holm([getattr(test, p) for test in pairs]) for p in ("p_wins", "p"))
     rows = []
     for (first, second), paired, p, ranked in zip(chosen, pairs, exact, ranks, strict=True):
-        differ = difference_texts(ArmOfRun(run.manifest, first), ArmOfRun(run.manifest, second))
         rows.append([
             label(condition_title(first)), label(condition_title(second)), count(paired.n),
             gain(paired.difference, data.metric),
-            *([p_value(paired.p_score), p_value(ranked)] if scored else []),
-            count(paired.only_first), count(paired.only_second), p_value(paired.p), p_value(p),
-            label(", ".join(differ)),
+            *([p_value(paired.p), p_value(ranked)] if scored else []),
+            count(paired.only_first), count(paired.only_second), p_value(paired.p_wins),
+            p_value(p),
+            label(difference_text(run.manifest, first, second)),
         ])  # fmt: skip
     test, won = "McNemar", ["only first won", "only second won"]
     if run.repeats > 1:

@@ -11,18 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
 
+from rpms.evals.analysis.arm_differences import PARTS, Comparison, comparisons
 from rpms.evals.analysis.causes import UNKNOWN
 from rpms.evals.analysis.experiment import arms_left_out, commits_text, run_names
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm
 from rpms.evals.analysis.report.behaviour import activity
-from rpms.evals.analysis.report.comparisons import PARTS, Comparison, comparisons
 from rpms.evals.analysis.report.results import UNITS, figure, tested, unfinished
 from rpms.evals.analysis.tables import p_value
 from rpms.evals.records.run_folder import Run
-from rpms.models.opening import LABELS
-from rpms.vocabulary.context import condition_title
+from rpms.vocabulary.context import BUILT_IN, condition_title
 from rpms.vocabulary.output import quantity
 
 LEVEL = 0.05
@@ -61,7 +60,7 @@ def _caveats(data: Results) -> Iterator[str]:
 
 def _is_built_in(run: Run) -> bool:
     """True if no arm was run by a language model."""
-    return all(run.model(arm) in LABELS for arm in run.conditions)
+    return all(run.model(arm) in BUILT_IN for arm in run.conditions)
 
 
 def _experiment_caveats(run: Run) -> Iterator[str]:
@@ -90,14 +89,14 @@ def _experiment_caveats(run: Run) -> Iterator[str]:
 def _comparison_lines(data: Results) -> Iterator[str]:
     run = data.run
     pairs = {each: paired for each in comparisons(run) if (paired := tested(data, each)).n}
-    tests = [paired.p_score if data.metric == "floored" else paired.p for paired in pairs.values()]
+    tests = [paired.p for paired in pairs.values()]
     shown = len(pairs) if run.against else MAX_COMPARISONS
     for (comparison, paired), p, corrected in list(
         zip(pairs.items(), tests, holm(tests), strict=True)
     )[:shown]:
         yield _sentence(data, comparison, paired, p, corrected, len(tests))
-    if len(pairs) > shown:
-        yield "The other comparisons are in the table 'pairs'."
+    if (more := len(pairs) - shown) > 0:
+        yield f"{quantity(more, 'further comparison')}: rpms report DIR --table pairs."
     for name in data.arms:
         if errors := _errors_only(data, name):
             yield f"{condition_title(name)}: no result, {errors}."
