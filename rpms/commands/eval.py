@@ -140,7 +140,7 @@ def evaluate(
     chosen = {**selection.model_dump(exclude={"ids"}), "env": selection.env or env}
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
-        cache=cache, show=not as_json,
+        cache=cache, show=not as_json, plan_name=plan,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
         ),

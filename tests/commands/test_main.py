@@ -18,7 +18,7 @@ from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.running.arms import parse_arm
 from rpms.evals.running.evaluate import as_arms
-from rpms.evals.running.plan_file import Plan, plan_arms
+from rpms.evals.running.plan_file import Plan, plan_arms, read_plan, shipped_plans
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -126,6 +126,18 @@ def test_tasks(rpms: Rpms) -> None:
     done = rpms("tasks", "--env", "scienceworld", "--split", "test")
     assert done.err == "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4\n"
     assert done.out.startswith("boil/21\t")
+
+
+def test_plans_are_listed_with_their_arms_and_comparisons(rpms: Rpms) -> None:
+    shown = " ".join(rpms("plans").out.split())
+    for name in shipped_plans():
+        plan = read_plan(name)
+        shown = shown[shown.index(f" {plan.about}") :]
+        for first, second in plan.compare:
+            assert f" {first} with {second}" in shown, name
+        for label, fields in plan.arms.items():
+            bare = fields == {"condition": label}
+            assert f" {label}{'' if bare else f': {[*fields][0]}='}" in shown, name
 
 
 def test_graph(rpms: Rpms) -> None:

@@ -8,7 +8,7 @@ that returns it. Within one process any function or graph is an arm.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -125,6 +125,12 @@ def swapped_in(context: RunContext, graph: GraphSource | None) -> dict[str, dict
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 FIELDS = ("condition", "graph", "rules", "memory", "model", "memory_round")
 """The fields of an arm besides settings."""
+DECIDES = {
+    "condition": ("rules", "memory", "state_block"),
+    "rules": ("rules_dir",),
+    "memory": ("memory_file",),
+}
+"""The settings that a field decides besides that of its own name."""
 
 
 def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
@@ -160,10 +166,13 @@ def _parts(text: str, rest: str) -> Iterator[str]:
         raise RpmsError(f"--arm '{text}': a quote is not closed") from None
 
 
-def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Variant:
+def make_arm(
+    fields: Mapping[str, Any], base: RunContext, where: str = "", stated: Collection[str] = ()
+) -> Variant:
     """An arm from the fields of a plan and the settings of the run.
 
     ``rules`` and ``memory`` are switches if their value is on or off, and files otherwise.
+    ``stated`` are the settings that the plan or the command line sets.
     """
     parts = {
         name: fields[name]
@@ -171,15 +180,32 @@ def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Va
         if name in fields and _switch(fields[name]) is None
     }
     settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
-    if graph := parts.get("graph"):  # its own settings, changed by those of the run
-        plain = RunContext().plain
-        changed = {name: value for name, value in base.plain.items() if value != plain[name]}
-        base = open_graph(graph).defaults.with_(**changed)
     try:
+        if graph := parts.get("graph"):
+            base = _settings_of_graph(open_graph(graph).defaults, base, stated, fields)
         context = base.under(str(fields["condition"])) if "condition" in fields else base
         return Variant(context.with_(**read_settings(settings)), **parts)
     except RpmsError as error:
         raise RpmsError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _settings_of_graph(
+    own: RunContext, run: RunContext, stated: Collection[str], fields: Collection[str]
+) -> RunContext:
+    """The settings of a graph with those that the run states.
+
+    Where both set one to different values, the arm has to choose. Which settings a graph was built
+    with is not known, only which of them differ from the defaults.
+    """
+    decided = {*fields, *(name for field in fields for name in DECIDES.get(field, ()))}
+    usual, changes = RunContext().plain, {name: run.plain[name] for name in stated}
+    for name, value in changes.items():
+        if name not in decided and own.plain[name] not in (value, usual[name]):
+            raise RpmsError(
+                f"the run sets {name}={value}, and the graph of this arm {name}={own.plain[name]}; "
+                f"write the one that counts into the arm, for example {name}={value}"
+            )
+    return own.with_(**changes)
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -30,10 +31,11 @@ from rpms.evals.running.progress import (
 )
 from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
-from rpms.graph.factories import open_graph
+from rpms.graph.factories import GraphSource, open_graph
 from rpms.memory_store.methods import check_memory, check_trials
 from rpms.models.chat import open_chat
 from rpms.models.local import is_local
+from rpms.models.opening import LABELS, is_import_path
 from rpms.models.reply_cache import cached_replies
 from rpms.prompts.context_budget import prompt_room
 from rpms.prompts.examples import check_prompts
@@ -92,6 +94,7 @@ def evaluate(
     cache: str = "",
     execution: ExecutionOptions = DEFAULT_EXECUTION,
     show: bool = True,
+    plan_name: str = "",
 ) -> Report:
     """Run tasks under several arms and return the report; called again, it resumes the run.
 
@@ -113,6 +116,7 @@ def evaluate(
         cache: a file of cached replies, which is made if needed; empty for none.
         execution: worker processes, concurrency and budget.
         show: print progress on standard error.
+        plan_name: the plan that the arms and tasks come from, for the manifest.
     """
     if not fspath(out):
         raise RpmsError("no run folder given; give the folder of the run as out")
@@ -133,6 +137,7 @@ def evaluate(
         trials=trials,
         repeats=repeats,
         compare=compare or read_plan(USUAL).compare,
+        name=plan_name,
     )
     play_plan(plan, fspath(out), execution, show=show)
     return read_report(Path(out))
@@ -214,6 +219,8 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
     done, lines = run.progress.done, quantity(run.damaged, "damaged line")
     if show and any(context.model == "sim" for context in run.plan.conditions.values()):
         print_wrapped("model: sim (built-in planner, no language model)", sys.stderr)
+    if show and (warning := same_replies(run.plan)):
+        print_wrapped(warning, sys.stderr)
     if show and done:
         print_wrapped(
             f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
@@ -252,6 +259,26 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
         _raise_errors(run, out)
     if show and summary:
         print_wrapped(f"next: rpms report {out}")
+
+
+def same_replies(plan: RunPlan) -> str:
+    """The arms of language models at temperature 0 that are the same but for their seeds, in words.
+
+    The temperature of a custom model is its own.
+    """
+    alike: dict[tuple[RunContext, GraphSource], list[str]] = {}
+    for label, context in plan.conditions.items():
+        greedy = not context.temperature and context.model not in LABELS
+        if greedy and not is_import_path(context.model):
+            same = context.with_(seed=0), plan.graphs.get(label, "")
+            alike.setdefault(same, []).append(label)
+    repeated = [labels for labels in alike.values() if plan.repeats > 1 or len(labels) > 1]
+    if not repeated:
+        return ""
+    return (
+        f"temperature 0: with other seeds {', '.join(chain(*repeated))} give the same episodes "
+        "again, but for chance in the server; --set temperature=0.7 samples"
+    )
 
 
 def _raise_errors(run: RunSession, out: str) -> None:
