@@ -137,7 +137,7 @@ def test_plans_are_listed_with_their_arms_and_comparisons(rpms: Rpms) -> None:
             assert f" {first} with {second}" in shown, name
         for label, fields in plan.arms.items():
             bare = fields == {"condition": label}
-            assert f" {label}{'' if bare else f': {[*fields][0]}='}" in shown, name
+            assert f" {label}{'' if bare else f': {next(iter(fields))}='}" in shown, name
 
 
 def test_graph(rpms: Rpms) -> None:
