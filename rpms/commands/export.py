@@ -41,7 +41,7 @@ def export(
         ),
     ],
     conditions: Annotated[
-        str, option(RUN, "Export these conditions, separated by commas; by default all.")
+        str, option(RUN, "Export these conditions; by default all.", metavar="A,B,...")
     ] = "",
     per: Annotated[
         str,
@@ -55,7 +55,7 @@ def export(
         int,
         option(
             OUTPUT,
-            "Write at most this many decisions of an episode, evenly spaced; 0 means all.",
+            "Write at most N decisions of an episode; 0 means all.",
             "--most",
             min=0,
         ),
@@ -64,34 +64,29 @@ def export(
         bool,
         option(
             RUN,
-            "Let the built-in expert act; with DIR, let it answer its prompts.",
+            "The built-in expert acts, or answers the prompts of DIR.",
             "--expert",
         ),
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[
-        int, limit_option("With --expert: run this many tasks; 0 means the whole split.")
-    ] = 0,
+    limit: Annotated[int, limit_option("With --expert: run N tasks; 0 means all.")] = 0,
     spread: Annotated[
         bool,
         option(
             RUN,
-            "With --expert and --limit: take a sample of the whole split, stratified over task "
-            "types, instead of its first tasks.",
+            "With --limit: stratify by task type.",
             "--spread",
         ),
     ] = False,
     won: Annotated[
         int,
-        limit_option(
-            "With --expert: stop after this many successful episodes, balanced over task types."
-        ),
+        limit_option("With --expert: stop after N successful episodes, balanced over task types."),
     ] = 0,
     mistakes: Annotated[
         float,
         option(
             RUN,
-            "With --expert: let it err with this probability, at most 0.5, and recover.",
+            "With --expert: the probability of a mistake, at most 0.5.",
             min=0,
             max=0.5,
         ),
