@@ -109,7 +109,8 @@ def export(
     the expert answers each prompt of the run. Nothing is sent anywhere.
     """
     from rpms.evals.records.run_folder import read_run
-    from rpms.evals.running.export_chat import PER, export_chat, export_expert
+    from rpms.evals.running.expert_export import ExpertTasks, export_expert
+    from rpms.evals.running.export_chat import PER, ChatFormat, export_chat
     from rpms.evals.running.plan_file import condition_names
     from rpms.vocabulary.errors import RpmsError
 
@@ -117,15 +118,12 @@ def export(
         raise RpmsError("nothing to export; give DIR, a run of 'rpms eval', or --expert, or both")
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
-    target, chosen = Path(out), condition_names(conditions)
+    target, chosen, form = Path(out), condition_names(conditions), ChatFormat(per, max_decisions)
     if folder is None:
-        done = export_expert(
-            env, target, split=split, limit=limit, spread=spread, won=won,
-            conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
-            most=max_decisions, workers=workers, show=True,
-        )  # fmt: skip
+        tasks = ExpertTasks(env, split, limit, spread, won, chosen, arm or (), settings, mistakes)
+        done = export_expert(tasks, target, form, workers=workers, show=True)
     else:
-        done = export_chat(read_run(folder), target, chosen, per, max_decisions, corrected=expert)
+        done = export_chat(read_run(folder), target, chosen, form, corrected=expert)
     lost = f"; left out, because they failed: {done.lost}" if done.lost else ""
     print_wrapped(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "

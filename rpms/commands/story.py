@@ -86,15 +86,15 @@ class Story:
         if self.console.is_terminal and self.pace:
             sleep(self.pace)
 
-    def head(self, goal: str, about: str) -> None:
+    def head(self, goal: str, caption: str) -> None:
         """Print the goal, and what runs."""
         self.console.print(goal, style="bold", markup=False)
-        self.console.print(about, style="dim", markup=False)
+        self.console.print(caption, style="dim", markup=False)
 
     def print_step(self, event: StepEvent, seconds: float = 0.0) -> None:
         """Print a step, for which the model took so many seconds."""
         turn = event["turn"]
-        self.line(f"step {turn['step']}", "dim", "; ".join(self._about(event, seconds)))
+        self.line(f"step {turn['step']}", "dim", "; ".join(self._situation(event, seconds)))
         if turn["thought"] and not self.brief:
             self.line("thought", "italic", turn["thought"])
         for decision in event["decisions"]:
@@ -115,7 +115,7 @@ class Story:
                 self._because("magenta", diagnosis.rule, reason)
         self.console.print()
 
-    def _about(self, event: StepEvent, seconds: float) -> list[str]:
+    def _situation(self, event: StepEvent, seconds: float) -> list[str]:
         """Where the agent is, its sub-goal, what its prompt has, and how long the model took."""
         parts, step = [self.env.whereabouts(event["belief"]).removesuffix("; ")], event["sub_goal"]
         if step["name"] and self.context.has_blocks:

@@ -7,6 +7,7 @@ that returns it. Within one process any function or graph is an arm.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from pathlib import Path
 from shlex import shlex
 from typing import Any
 
-from rpms.evals.running.code_hash import code_hash, definition_path
 from rpms.graph.build import STAGES
 from rpms.graph.compiled import RpmsGraph
 from rpms.graph.factories import GraphSource, open_graph
@@ -23,7 +23,7 @@ from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text
-from rpms.vocabulary.imports import is_path, path_of
+from rpms.vocabulary.imports import is_path, load_object, path_of
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,23 @@ def swapped_in(context: RunContext, graph: GraphSource | None) -> dict[str, dict
     }
 
 
+def code_hash(path: str) -> str:
+    """The checksum of the file behind an import path; empty if its module has no file."""
+    module = definition_path(load_object(path, "the object"), path).partition(":")[0]
+    file = getattr(sys.modules[module], "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+
+
+def definition_path(thing: Any, path: str) -> str:
+    """``module:name`` of a function or class that its module defines by this name.
+
+    Other objects (a lambda, a partial, an instance) have the path that led to them.
+    """
+    module, name = (getattr(thing, field, "") for field in ("__module__", "__qualname__"))
+    is_defined = getattr(sys.modules.get(module), name, None) is thing
+    return f"{module}:{name}" if is_defined else path
+
+
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 FIELDS = ("condition", "graph", "rules", "memory", "model", "memory_round")
 """The fields of an arm besides settings."""
@@ -190,7 +207,7 @@ def make_arm(
 
 
 def _settings_of_graph(
-    own: RunContext, run: RunContext, stated: Collection[str], fields: Collection[str]
+    built: RunContext, run: RunContext, stated: Collection[str], fields: Collection[str]
 ) -> RunContext:
     """The settings of a graph with those that the run states.
 
@@ -200,12 +217,12 @@ def _settings_of_graph(
     decided = {*fields, *(name for field in fields for name in DECIDES.get(field, ()))}
     usual, changes = RunContext().plain, {name: run.plain[name] for name in stated}
     for name, value in changes.items():
-        if name not in decided and own.plain[name] not in (value, usual[name]):
+        if name not in decided and built.plain[name] not in (value, usual[name]):
             raise RpmsError(
-                f"the run sets {name}={value}, and the graph of this arm {name}={own.plain[name]}; "
+                f"the run sets {name}={value}, and the graph of this arm {name}={built.plain[name]}; "
                 f"write the one that counts into the arm, for example {name}={value}"
             )
-    return own.with_(**changes)
+    return built.with_(**changes)
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

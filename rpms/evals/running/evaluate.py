@@ -18,7 +18,7 @@ from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.running.arms import Arm, Variant, as_variant, travelling
 from rpms.evals.running.costs import NO_COST, NO_LIMIT, Budget, Total
-from rpms.evals.running.learning_splits import default_split
+from rpms.evals.running.learning_data import default_split
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import USUAL, condition_contexts, read_plan
 from rpms.evals.running.progress import (
@@ -215,46 +215,47 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
 
     Episodes that ended in an error are raised as an error at the end, if ``strict``.
     """
-    console = open_console(stderr=True, quiet=not show)
-    done, lines = run.progress.done, quantity(run.damaged, "damaged line")
-    if show and any(context.model == "sim" for context in run.plan.conditions.values()):
-        print_wrapped("model: sim (built-in planner, no language model)", sys.stderr)
-    if show and (warning := same_replies(run.plan)):
-        print_wrapped(warning, sys.stderr)
-    if show and done:
-        print_wrapped(
-            f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
-        )
-    if show and run.code_changed:
+    console, progress, plan = open_console(stderr=True, quiet=not show), run.progress, run.plan
+    notes = []
+    if any(context.model == "sim" for context in plan.conditions.values()):
+        notes.append("model: sim (built-in planner, no language model)")
+    if warning := same_replies(plan):
+        notes.append(warning)
+    if progress.done:
+        done = f"{progress.done} of {progress.total} episodes are finished already"
+        notes.append(f"{out}: {done}")
+    if run.code_changed:
         arms = ", ".join(run.code_changed)
         changed = f"the files with the code of {arms} have changed since the first episodes"
-        print_wrapped(f"{out}: {changed}; the finished episodes stay", sys.stderr)
-    if show and run.types_missing:
+        notes.append(f"{out}: {changed}; the finished episodes stay")
+    if run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
-        print_wrapped(f"{out}: {missing}; --spread with enough tasks samples all types", sys.stderr)
-    if show and run.damaged:
-        print_wrapped(f"{out}: {lines} ignored; such episodes are run again", sys.stderr)
+        notes.append(f"{out}: {missing}; --spread with enough tasks samples all types")
+    if run.damaged:
+        lines = quantity(run.damaged, "damaged line")
+        notes.append(f"{out}: {lines} ignored; such episodes are run again")
+    for note in notes if show else ():
+        print_wrapped(note, sys.stderr)
     try:
         if console.is_terminal:
-            with show_bar(console, run.progress) as watch:
+            with show_bar(console, progress) as watch:
                 yield watch
         else:
-            yield print_lines(console, run.progress)
+            yield print_lines(console, progress)
     except KeyboardInterrupt:
         print_wrapped(
-            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
+            f"rpms: stopped; {run.finished()} of {progress.total} episodes are finished "
             f"in {out}. Run the same command again to continue.",
             file=sys.stderr,
         )
         raise
     finally:
         if show:
-            print_error_places(run.progress)
+            print_error_places(progress)
     if show and summary:
-        total = run.progress.total
-        results = results_text(run.progress)
-        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {results}")
-        print_wrapped(f"{spending_text(run.progress)} in this session")
+        results = results_text(progress)
+        print_wrapped(f"{out}: {progress.done} of {progress.total} episodes; {results}")
+        print_wrapped(f"{spending_text(progress)} in this session")
     if strict:
         _raise_errors(run, out)
     if show and summary:
