@@ -29,9 +29,8 @@ from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, quantity
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rpms.commands.demo_episodes import ShownEpisode
+    from rpms.commands.story import Story
     from rpms.envs import Demo, Environment
     from rpms.evals.running.plan import RunPlan
 
@@ -74,7 +73,7 @@ def demo(
     In an environment of tools, watch an agent behind the guard; its scripted model breaks rules.
     """
     from rpms.commands.demo_episodes import check_folder, show_episodes, write_demo
-    from rpms.commands.story import PACE
+    from rpms.commands.story import PACE, Story
     from rpms.envs import get_environment
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_report
@@ -92,7 +91,8 @@ def demo(
     _check_model(plan)
     console = open_console(highlight=False, quiet=as_json)
     is_planner = plan.context.model in LABELS
-    _print_head(console, plan)
+    story = Story(console, plan.env)
+    _print_head(story, plan)
     with console.status("loading the model"):
         check_plan(plan)
     pace = PACE if is_planner and not as_json else 0.0
@@ -104,7 +104,7 @@ def demo(
     if as_json:
         print_json(report.as_json())
     else:
-        _print_end(console, plan, shown, address)
+        _print_end(story, plan, shown, address)
     if show:
         import webbrowser
 
@@ -178,43 +178,34 @@ def meaning(context: RunContext) -> str:
     return prompt + GUARDS[context.guard]
 
 
-def _print_head(console: Console, plan: RunPlan) -> None:
-    from rpms.commands.story import Lines
+def _print_head(story: Story, plan: RunPlan) -> None:
     from rpms.models.local import is_local
     from rpms.models.opening import LABELS
 
     (task,) = plan.tasks
     name = plan.context.model
-    player = f"model {name}{', on the processor of this machine' if is_local(name) else ''}"
-    console.print(task["goal"], style="bold", markup=False)
-    console.print(
-        f"{plan.env} {plan.split}, task {task['index']} (chosen); {LABELS.get(name, player)}",
-        style="dim", markup=False,
-    )  # fmt: skip
-    lines = Lines(console, 0.0)
+    model = f"model {name}{', on the processor of this machine' if is_local(name) else ''}"
+    where = f"{plan.env} {plan.split}, task {task['index']} (chosen)"
+    story.head(task["goal"], f"{where}; {LABELS.get(name, model)}")
     for label, context in plan.conditions.items():
-        lines.line(label, "dim", meaning(context))
-    console.print()
+        story.line(label, "dim", meaning(context))
+    story.console.print()
 
 
 def _print_end(
-    console: Console, plan: RunPlan, shown: Mapping[str, ShownEpisode], address: str
+    story: Story, plan: RunPlan, shown: Mapping[str, ShownEpisode], address: str
 ) -> None:
     """Print what happened, the rate over many tasks, and what to do next."""
-    from rpms.commands.story import Lines
     from rpms.models.opening import LABELS
 
-    lines = Lines(console, 0.0)
     for label, episode in shown.items():
-        lines.line(label, "bold green" if episode.success else "bold yellow", outcome(episode))
-    console.print()
-    for sentence in _judgement(plan):
-        console.print(sentence, markup=False)
-    model = plan.context.model
-    if model not in LABELS:
-        console.print(f"\nRun {COFFEE_TASKS} tasks in a coffee break, and compare:")
-        console.print(f"  {coffee_command(plan)}", markup=False, soft_wrap=True)
-    console.print(f"\nEvery step, with its prompt: {address}", markup=False, soft_wrap=True)
+        story.line(label, "bold green" if episode.success else "bold yellow", outcome(episode))
+    texts = ["", *_judgement(plan), ""]
+    if plan.context.model not in LABELS:
+        texts += [f"Run {COFFEE_TASKS} tasks in a coffee break, and compare:",
+                  f"  {coffee_command(plan)}", ""]  # fmt: skip
+    for text in [*texts, f"Every step, with its prompt: {address}"]:
+        story.console.print(text, markup=False, soft_wrap=text.startswith(("  ", "Every")))
 
 
 def outcome(episode: ShownEpisode) -> str:

@@ -81,7 +81,7 @@ async def show_episodes(console: Console, plan: RunPlan, pace: float) -> dict[st
     *_, last = plan.conditions
     for label, context in plan.conditions.items():
         console.print(f"[bold]Condition {condition_title(label)}[/]\n")
-        story = Story(console, plan.env, context, pace)
+        story = Story(console, plan.env, context, pace=pace)
         shown[label] = await _show(graph, story, Job(label, task), context, label == last)
     return shown
 
@@ -120,6 +120,7 @@ async def _show(
         raise RpmsError(f"the demo ended in a {kind}: {state['error']}; run it again to retry")
     else:
         story.end(cast(Any, state))
+    story.console.print()
     vetoed = sum(decision["verdict"] != "accepted" for decision in state.get("decisions", []))
     return ShownEpisode(context, recorder.result(), state["history"], vetoed, stopped)
 

@@ -72,7 +72,7 @@ def diff_arms(
     contexts = {label: variant.settings() for label, variant in variants.items()}
     first = next(iter(contexts.values()))
     states = played_states(
-        first, selection.env or env, selection.split, selection.limit or TASKS, steps, seed,
+        first, selection.env or env, split, selection.limit or TASKS, steps, seed,
         ids=selection.ids, types=selection.types,
     )  # fmt: skip
     found = compare(contexts, states)

@@ -51,7 +51,7 @@ def evaluate(
         str,
         option(
             RUN,
-            f"Run these: {TITLED}, D+verify with a guard; by default {','.join(ABLATION)}.",
+            f"Run these: {TITLED}, or with a guard, as D+verify; by default {','.join(ABLATION)}.",
             metavar="A,B,...",
         ),
     ] = "",
@@ -63,7 +63,7 @@ def evaluate(
         list[str] | None,
         option(
             RUN,
-            f"Test this pair in the report, the reference first.{AGAIN}",
+            f"Test this pair in the report.{AGAIN}",
             metavar="FIRST:SECOND",
         ),
     ] = None,
@@ -71,18 +71,19 @@ def evaluate(
     spread: SpreadOption = False,
     tasks: Annotated[
         str,
-        option(RUN, "Run only these ids, separated by commas or listed in @FILE."),
+        option(RUN, "Run only the tasks with these ids.", metavar="ID,...|@FILE"),
     ] = "",
     types: Annotated[
-        str, option(RUN, "Run only tasks of these goal types, separated by commas.")
+        str, option(RUN, "Run only tasks of these goal types.", metavar="TYPE,...")
     ] = "",
     trials: Annotated[
         int,
         option(
             RUN,
-            "Try an unsolved task N times, with cross-trial memory.",
+            "N trials of a task, with cross-trial memory.",
             min=1,
             max=MOST_TIMES,
+            show_default=False,
         ),
     ] = 1,
     repeats: Annotated[
@@ -92,6 +93,7 @@ def evaluate(
             "Run everything N times, with other seeds.",
             min=1,
             max=MOST_TIMES,
+            show_default=False,
         ),
     ] = 1,
     workers: WorkersOption = None,
@@ -100,7 +102,7 @@ def evaluate(
         str,
         option(
             EXECUTION,
-            "Run on the Ray cluster at this address; 'local' starts one.",
+            "Run on a Ray cluster; 'local' starts one.",
             metavar="ADDRESS",
         ),
     ] = "",
@@ -112,7 +114,7 @@ def evaluate(
     yes: YesOption = False,
     truth: Annotated[
         bool,
-        option(EXECUTION, "Compare beliefs with the simulator's state (the default)."),
+        option(EXECUTION, "Compare beliefs with the simulator (the default)."),
     ] = True,
     *,
     settings: RunContext,
@@ -140,7 +142,7 @@ def evaluate(
     chosen = {**selection.model_dump(exclude={"ids"}), "env": selection.env or env}
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
-        cache=cache, show=not as_json,
+        cache=cache, show=not as_json, plan_name=plan,
         execution=ExecutionOptions(
             workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
         ),

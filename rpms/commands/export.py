@@ -41,7 +41,7 @@ def export(
         ),
     ],
     conditions: Annotated[
-        str, option(RUN, "Export these conditions, separated by commas; by default all.")
+        str, option(RUN, "Export these conditions; by default all.", metavar="A,B,...")
     ] = "",
     per: Annotated[
         str,
@@ -55,7 +55,7 @@ def export(
         int,
         option(
             OUTPUT,
-            "Write at most this many decisions of an episode, evenly spaced; 0 means all.",
+            "Write at most N decisions of an episode; 0 means all.",
             "--most",
             min=0,
         ),
@@ -64,34 +64,29 @@ def export(
         bool,
         option(
             RUN,
-            "Let the built-in expert act; with DIR, let it answer its prompts.",
+            "The built-in expert acts, or answers the prompts of DIR.",
             "--expert",
         ),
     ] = False,
     split: SplitOption = "",
-    limit: Annotated[
-        int, limit_option("With --expert: run this many tasks; 0 means the whole split.")
-    ] = 0,
+    limit: Annotated[int, limit_option("With --expert: run N tasks; 0 means all.")] = 0,
     spread: Annotated[
         bool,
         option(
             RUN,
-            "With --expert and --limit: take a sample of the whole split, stratified over task "
-            "types, instead of its first tasks.",
+            "With --limit: stratify by task type.",
             "--spread",
         ),
     ] = False,
     won: Annotated[
         int,
-        limit_option(
-            "With --expert: stop after this many successful episodes, balanced over task types."
-        ),
+        limit_option("With --expert: stop after N successful episodes, balanced over task types."),
     ] = 0,
     mistakes: Annotated[
         float,
         option(
             RUN,
-            "With --expert: let it err with this probability, at most 0.5, and recover.",
+            "With --expert: the probability of a mistake, at most 0.5.",
             min=0,
             max=0.5,
         ),
@@ -114,7 +109,8 @@ def export(
     the expert answers each prompt of the run. Nothing is sent anywhere.
     """
     from rpms.evals.records.run_folder import read_run
-    from rpms.evals.running.export_chat import PER, export_chat, export_expert
+    from rpms.evals.running.expert_export import ExpertTasks, export_expert
+    from rpms.evals.running.export_chat import PER, ChatFormat, export_chat
     from rpms.evals.running.plan_file import condition_names
     from rpms.vocabulary.errors import RpmsError
 
@@ -122,15 +118,12 @@ def export(
         raise RpmsError("nothing to export; give DIR, a run of 'rpms eval', or --expert, or both")
     if per not in PER:
         raise RpmsError(f"unknown --per '{per}'; choose from {', '.join(PER)}")
-    target, chosen = Path(out), condition_names(conditions)
+    target, chosen, form = Path(out), condition_names(conditions), ChatFormat(per, max_decisions)
     if folder is None:
-        done = export_expert(
-            env, target, split=split, limit=limit, spread=spread, won=won,
-            conditions=chosen, arms=arm or (), settings=settings, mistakes=mistakes, per=per,
-            most=max_decisions, workers=workers, show=True,
-        )  # fmt: skip
+        tasks = ExpertTasks(env, split, limit, spread, won, chosen, arm or (), settings, mistakes)
+        done = export_expert(tasks, target, form, workers=workers, show=True)
     else:
-        done = export_chat(read_run(folder), target, chosen, per, max_decisions, corrected=expert)
+        done = export_chat(read_run(folder), target, chosen, form, corrected=expert)
     lost = f"; left out, because they failed: {done.lost}" if done.lost else ""
     print_wrapped(
         f"written: {out} ({quantity(done.lines, 'line')}, {quantity(done.targets, 'decision')} to "

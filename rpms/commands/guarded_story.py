@@ -14,7 +14,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
-from rpms.commands.story import Lines
+from rpms.commands.story import PACE, Story
 from rpms.envs import Demo, Environment, Planted
 from rpms.envs.manuals import load_manual
 from rpms.graph import run_episode
@@ -51,37 +51,34 @@ def print_guarded(console: Console, world: Environment, choice: Demo) -> bool:
     ]
     model = StoryModel(messages=iter([*replies, AIMessage("The work is done.")]))
     agent: Any = create_agent(model, tools, middleware=[guard])
-    console.print(first, style="bold", markup=False)
-    console.print(
-        f"[dim]{world.name}; a LangChain agent with {len(tools)} tools behind the guard. Its model "
-        f"is a script: the manual's procedure with {len(choice.planted)} planted calls against the "
-        "rules.[/]\n"
+    story, stopped = Story(console, world.name, pace=PACE), 0
+    story.head(
+        first,
+        f"{world.name}; a LangChain agent with {len(tools)} tools behind the guard. Its model is a "
+        f"script: the manual's procedure with {len(choice.planted)} planted calls against the "
+        "rules.\n",
     )
-    lines, stopped = Lines(console), 0
     options: Any = {"recursion_limit": 10 * len(script) + 20}
     request = {"messages": [("user", first)]}
     for part in agent.stream(request, options, stream_mode="updates"):
         for message in (part.get("tools") or {}).get("messages", []):
-            stopped += _print_call(lines, message, guard)
+            stopped += _print_call(story, message, guard)
     solved = game.won()
-    lines.line("solved" if solved else "not solved", "bold green" if solved else "bold red",
+    story.line("solved" if solved else "not solved", "bold green" if solved else "bold red",
                "according to the simulator")  # fmt: skip
-    lines.line("stopped", "bold yellow", f"{stopped} calls against the rules")
+    story.line("stopped", "bold yellow", f"{stopped} calls against the rules")
     return solved
 
 
-def _print_call(lines: Lines, message: ToolMessage, guard: RulesGuard) -> bool:
+def _print_call(story: Story, message: ToolMessage, guard: RulesGuard) -> bool:
     """Print one call and its answer; return True if the guard stopped it."""
     decision = message.response_metadata[DECISION]
-    call = Call(**decision["call"])
-    lines.line("call", "bold cyan", str(call))
+    call, rule = str(Call(**decision["call"])), decision["rule"]
     if decision["ran"]:
-        lines.line("", "green", lines.shorten(message.text))
-        return False
-    lines.line("stopped", "yellow", f"[{decision['rule']}] {decision['reason']}")
-    if source := guard.source(decision["rule"]):
-        lines.line("  policy", "yellow", source)
-    return True
+        story.acted(call, message.text)
+    else:
+        story.vetoed(call, rule, decision["reason"], guard.source(rule))
+    return not decision["ran"]
 
 
 def plan(world: Environment, choice: Demo, tools: Sequence[Any]) -> list[Call]:

@@ -39,36 +39,30 @@ def learn(
     env: EnvOption,
     split: SplitOption = "",
     plan: PlanOption = "",
-    rounds: Annotated[
-        int, option(RUN, "Learn in this many rounds; the paper uses 1 to 3.", min=1, max=MOST_TIMES)
-    ] = 1,
-    limit: Annotated[
-        int, limit_option("Run this many tasks in each round; 0 means the whole split.")
-    ] = 0,
+    rounds: Annotated[int, option(RUN, "Learn in N rounds.", min=1, max=MOST_TIMES)] = 1,
+    limit: Annotated[int, limit_option("Run this many tasks; 0 means the whole split.")] = 0,
     spread: SpreadOption = False,
     method: Annotated[
         str,
-        option(RUN, "The method that learns: rpms, a published one by name, or MODULE:CLASS."),
+        option(RUN, "The memory method.", metavar="NAME|MODULE:CLASS"),
     ] = "rpms",
     from_runs: Annotated[
-        str, option(RUN, "Learn from the recorded runs in this folder instead.", metavar="DIR")
+        str, option(RUN, "Learn from the runs in this folder instead.", metavar="DIR")
     ] = "",
     runs: Annotated[
         str, option(OUTPUT, "The folder for the runs; by default OUT.runs.", metavar="DIR")
     ] = "",
-    condition: Annotated[
-        str, option(RUN, "The condition to run, or to take from runs; by default B rules.")
-    ] = "",
+    condition: Annotated[str, option(RUN, "The condition to learn from; by default B.")] = "",
     without_manual: Annotated[
         bool,
-        option(RUN, "Extract memories without consulting the rule manual.", "--without-manual"),
+        option(RUN, "Extract memories without the rule manual.", "--without-manual"),
     ] = False,
     allow: Annotated[
         str,
         option(
             RUN,
-            "The reason to learn under another condition or on an evaluation split; it is kept in "
-            "the snapshot's header.",
+            "Why to learn from another condition or a test split; the memory's header keeps it.",
+            metavar="REASON",
         ),
     ] = "",
     workers: WorkersOption = None,

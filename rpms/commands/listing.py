@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from importlib.util import find_spec
 from keyword import iskeyword
 from os.path import lexists
@@ -185,7 +186,9 @@ def _print_tasks(rows: list[dict[str, Any]]) -> None:
 
 
 def plans(as_json: JsonOption = False) -> None:
-    """List the plans that 'rpms eval --plan NAME' can run."""
+    """List the plans that 'rpms eval --plan NAME' can run, with their arms and comparisons."""
+    from rich.markup import escape
+
     from rpms.commands.terminal_tables import print_stacked
     from rpms.evals.running.plan_file import read_plan, shipped_plans
 
@@ -194,12 +197,19 @@ def plans(as_json: JsonOption = False) -> None:
         print_json({name: plan.model_dump(exclude_unset=True) for name, plan in rows.items()})
         return
     for name, plan in rows.items():
-        differs = "\n".join(f"- {each}" for each in plan.differs)
-        lines = {"about": plan.about, "source": plan.source, "differs": differs}
-        if plan.extends:  # the other plan has them
-            lines = {"about": plan.about, "extends": plan.extends}
-        shown = {key: line for key, line in lines.items() if line}
-        print_stacked(open_console(highlight=False), name, shown)
+        lines = {"about": [plan.about], "extends": [plan.extends]}
+        if not plan.extends:  # else the other plan has them
+            lines |= {"source": [plan.source], "differs": [f"- {each}" for each in plan.differs]}
+        lines["arms"] = [*map(_arm, plan.arms, plan.arms.values())]
+        lines["compare"] = [f"{first} with {second}" for first, second in plan.compare]
+        texts = {key: escape("\n".join(each)) for key, each in lines.items() if any(each)}
+        print_stacked(open_console(highlight=False), name, texts)
+
+
+def _arm(label: str, fields: Mapping[str, Any]) -> str:
+    """The label of an arm, and its settings if the label is not just its condition."""
+    settings = ", ".join(f"{name}={_value(value)}" for name, value in fields.items())
+    return label if fields == {"condition": label} else f"{label}: {settings}"
 
 
 def list_settings(as_json: JsonOption = False) -> None:

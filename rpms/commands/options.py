@@ -52,16 +52,14 @@ EnvOption = Annotated[
     str,
     option(
         RUN,
-        "The environment, as 'rpms worlds' lists it, or MODULE:ATTRIBUTE.",
+        "The environment ('rpms worlds' lists them).",
         "--env",
         default_factory=first_world,
         show_default=False,
-        metavar="NAME",
+        metavar="NAME|MODULE:ATTRIBUTE",
     ),
 ]
-SplitOption = Annotated[
-    str, option(RUN, "The list of tasks; by default the environment's usual one.", "--split")
-]
+SplitOption = Annotated[str, option(RUN, "The split; by default the usual one.", "--split")]
 
 
 def plan_names() -> list[str]:
@@ -74,7 +72,7 @@ PlanOption = Annotated[
     str,
     option(
         RUN,
-        "Follow a plan of 'rpms plans', or one of a file.",
+        "Follow a plan ('rpms plans' lists them).",
         "--plan",
         metavar="NAME|FILE.yaml",
         autocompletion=plan_names,
@@ -85,7 +83,7 @@ WorkersOption = Annotated[
     int | None,
     option(
         EXECUTION,
-        "Environment processes; by default one for each processor.",
+        "Worker processes; by default one for each processor.",
         min=0,
         max=MOST_WORKERS,
         metavar="N",
@@ -95,7 +93,7 @@ ConcurrencyOption = Annotated[
     int,
     option(
         EXECUTION,
-        "Episodes at the same time, over all workers.",
+        "Episodes in flight, over all workers.",
         min=1,
         max=MOST_IN_FLIGHT,
     ),
@@ -104,7 +102,7 @@ SpreadOption = Annotated[
     bool,
     option(
         RUN,
-        "With --limit: sample the split, stratified over task types.",
+        "With --limit: stratify by task type.",
         "--spread",
     ),
 ]
@@ -150,7 +148,7 @@ SetOption = Annotated[
     list[str] | None,
     option(
         SETTINGS_PANEL,
-        f"Change a setting; 'rpms settings' lists them.{AGAIN}",
+        f"Set any of 'rpms settings'.{AGAIN}",
         "--set",
         metavar="NAME=VALUE",
         autocompletion=completed_settings,
@@ -254,7 +252,7 @@ def setting_option(name: str) -> Any:
     setting, choices = declared.setting, declared.choices
     return option(
         SETTINGS_PANEL,
-        f"{re.split('[;:]', setting.description)[0].rstrip('.')}.",
+        f"{re.split('[;:,]', setting.description)[0].rstrip('.')}.",
         setting.option or "",
         metavar="|".join(choices) or None,
         autocompletion=(lambda: list(choices)) if choices else None,

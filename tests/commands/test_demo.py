@@ -85,15 +85,15 @@ def test_it_tells_what_memory_filter_and_guard_did_and_leaves_one_folder(
         assert meaning(RunContext.for_condition(condition)) in " ".join(head.split())
     memory = ("in the prompt", "dropped by the state filter (SCF)", "dropped by a rule")
     outcomes = "|".join(f"memory +{re.escape(outcome)}:" for outcome in memory)
-    found = re.findall(rf"^(vetoed|rejected|won|{outcomes}) ", text, re.M)
+    found = re.findall(rf"^(vetoed|rejected|success|{outcomes}) ", text, re.M)
     labels = [" ".join(label.split()).rstrip(":") for label in found]
-    assert {*labels} >= {"vetoed", "won", *(f"memory {each}" for each in memory[:2])}
-    steps = int(re.findall(r"^won +after (\d+) steps", text, re.M)[0])
+    assert {*labels} >= {"vetoed", "success", *(f"memory {each}" for each in memory[:2])}
+    steps = int(re.findall(r"^success +after (\d+) steps", text, re.M)[0])
     assert len(re.findall(r"^action ", text, re.M)) == steps <= 12
     # What was dropped, vetoed or rejected says why; the rule stands in the manual by this id.
     assert len(re.findall(r"^  because ", text, re.M)) == len(labels) - labels.count(
         "memory in the prompt"
-    ) - labels.count("won")
+    ) - labels.count("success")
     shown = " ".join(text.split())
     cited = re.findall(r"(?:rejected|vetoed) .*?because \[([\w-]+)\]", shown)
     manual = load_manual("alfworld")
@@ -214,7 +214,7 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     done = rpms("demo", "--env", "scienceworld", "--out", tmp_path)
     assert (done.code, done.err) == (0, "")
     memory = ("memory +in the prompt:", r"memory +dropped by the state filter \(SCF\):")
-    for label in (*memory, "rejected", "vetoed", "won"):
+    for label in (*memory, "rejected", "vetoed", "success"):
         assert re.search(rf"^{label} ", done.out, re.M), label
     assert "it may need: unknown" not in done.out, "a reason is no need"
     run = read_report(tmp_path / "demo-scienceworld").run
@@ -231,7 +231,7 @@ def test_where_tools_are_called_the_guard_stops_what_was_planted(
     done = rpms("demo", "--env", "telecom")
     assert (done.code, done.err) == (0, "")
     shown = " ".join(done.out.split())
-    stopped = re.findall(r"call (\w+)\([^)]*\) stopped \[([\w-]+)\] it needs ", shown)
+    stopped = re.findall(r"vetoed (\w+)\([^)]*\) because \[([\w-]+)\] it needs ", shown)
     first, *others = choice.planted  # the model insists on the first of them, in vain
     planted = [each.tool for each in (first, first, *others)]
     assert [tool for tool, _ in stopped] == planted and len({*planted}) == 2
@@ -267,7 +267,7 @@ def test_in_a_terminal_it_comes_line_by_line(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(story, "sleep", pauses.append)
     context = RunContext(max_steps=1).under("B")
     console = open_console(force_terminal=True, quiet=True)
-    teller = story.Story(console, "alfworld", context)
+    teller = story.Story(console, "alfworld", context, pace=story.PACE)
     step, result = stream_episode(0, context=context)
     teller.print_step(step)  # type: ignore[arg-type]
     assert len(pauses) == 3 and 0 < sum(pauses) < 2  # where it is, the action, the answer

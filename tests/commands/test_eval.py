@@ -9,7 +9,7 @@ import pytest
 
 from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.records.schema import EpisodeLine
-from rpms.evals.running.evaluate import ExecutionOptions
+from rpms.evals.running.evaluate import ExecutionOptions, same_replies
 from rpms.evals.running.plan import make_plan
 from rpms.evals.running.progress import RunProgress, spending_text
 from rpms.vocabulary.context import RunContext
@@ -112,6 +112,32 @@ def test_a_local_model_is_asked_by_one_episode_at_a_time() -> None:
         plan = make_plan("alfworld", "generated_unseen", {"D": RunContext(model=model)}, 1)
         execution = ExecutionOptions(workers=workers).suited_to(plan)
         assert (execution.workers, execution.concurrency) == expected
+
+
+@pytest.mark.parametrize(
+    ("context", "repeats", "warned"),
+    [
+        (RunContext(), 3, ""),
+        (RunContext(model="random"), 3, ""),
+        (RunContext(model="openai:m"), 1, ""),
+        (RunContext(model="openai:m", temperature=0.5), 3, ""),
+        (RunContext(model="tests.openai_server:make"), 3, ""),
+        (RunContext(model="openai:m"), 2, "B, D"),
+    ],
+)
+def test_greedy_repeats_of_a_language_model_are_warned_of(
+    context: RunContext, repeats: int, warned: str
+) -> None:
+    arms = {label: context.under(label) for label in "BD"}
+    plan = make_plan("alfworld", "generated_unseen", arms, 1, repeats=repeats)
+    assert (f" {warned} " in same_replies(plan)) if warned else not same_replies(plan)
+
+
+def test_greedy_arms_that_differ_only_in_their_seed_are_warned_of() -> None:
+    seeds = {f"seed {seed}": RunContext(model="openai:m", seed=seed) for seed in (1, 2)}
+    arms = {**seeds, "A": RunContext(model="openai:m").under("A")}
+    warning = same_replies(make_plan("alfworld", "generated_unseen", arms, 1))
+    assert " seed 1, seed 2 " in warning and "\n" not in warning
 
 
 def line(cost: float | None) -> EpisodeLine:

@@ -299,6 +299,8 @@ def test_learning_and_a_single_episode_follow_a_plan(tmp_path: Path, rpms: Rpms)
     manifest = json.loads((tmp_path / "m.jsonl.runs" / "round1" / "manifest.json").read_text())
     fixed = read_plan("paper").settings
     assert {name: manifest["conditions"]["B"][name] for name in fixed} == fixed
-    done = rpms("run", "--plan", "paper", "--condition", "B", "--prompts")
+    done = rpms(
+        "run", "--plan", "paper", "--split", "generated_unseen", "--condition", "B", "--prompts"
+    )
     assert done.code == 0 and "9. cool {obj} with {recep}" in done.out
     assert "10. examine" not in done.out and "] inventory" not in done.out

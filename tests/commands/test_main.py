@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from rpms.commands.help_text import PANELS
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.evals.running.arms import parse_arm
 from rpms.evals.running.evaluate import as_arms
-from rpms.evals.running.plan_file import Plan, plan_arms
+from rpms.evals.running.plan_file import Plan, plan_arms, read_plan, shipped_plans
 from rpms.graph import STAGES
 from tests.command_line import Rpms
 from tests.commands.conftest import ROOT
@@ -95,7 +96,7 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
     shown = " ".join(done.out.split())
     assert result["task"] in shown and "not a language model" in shown
     for turn in result["history"]:
-        assert f"> {turn['action']}" in done.out
+        assert f" action {turn['action']} " in shown
     assert f" after {result['steps']} steps, score " in done.out
     assert f", {result['invalid_actions']} rejected" in done.out
     assert "--- system" in done.out and "[U-STATE-001]" in done.out
@@ -110,7 +111,9 @@ def test_run_shows_each_decision_or_one_object(rpms: Rpms) -> None:
 def test_run_shows_a_veto_that_the_model_took(rpms: Rpms) -> None:
     """Also where the decision that stands in the end is to accept another action."""
     done = rpms("run", "--task", "14", "--condition", "D+verify")
-    assert ": retried [O-ACT-" in done.out and "success after" in done.out
+    shown = " ".join(done.out.split())
+    assert re.search(r"vetoed [\w /]+ \(retried\) because \[O-ACT-", shown)
+    assert " success after " in shown
 
 
 def test_tasks(rpms: Rpms) -> None:
@@ -126,6 +129,18 @@ def test_tasks(rpms: Rpms) -> None:
     done = rpms("tasks", "--env", "scienceworld", "--split", "test")
     assert done.err == "241 tasks: 40 F1, 30 F2, 62 F3, 109 F4\n"
     assert done.out.startswith("boil/21\t")
+
+
+def test_plans_are_listed_with_their_arms_and_comparisons(rpms: Rpms) -> None:
+    shown = " ".join(rpms("plans").out.split())
+    for name in shipped_plans():
+        plan = read_plan(name)
+        shown = shown[shown.index(f" {plan.about}") :]
+        for first, second in plan.compare:
+            assert f" {first} with {second}" in shown, name
+        for label, fields in plan.arms.items():
+            bare = fields == {"condition": label}
+            assert f" {label}{'' if bare else f': {next(iter(fields))}='}" in shown, name
 
 
 def test_graph(rpms: Rpms) -> None:
@@ -237,7 +252,8 @@ def test_models_that_talk_nonsense_or_refuse(rpms: Rpms, openai_server: OpenAISe
     assert len(openai_server.requests) == 5
     openai_server.plays(Answer(status=401, error="invalid key"))
     done = rpms(*words)
-    assert "failed: model_error" in done.out and "invalid key" in done.out
+    shown = " ".join(done.out.split())
+    assert " failed model_error after 0 steps, " in shown and "invalid key" in shown
     assert done.code == 2 and done.err.count("\n") == 1
     assert "the episode ended in a model error: " in done.err and "invalid key" in done.err
     plain = rpms(*words, "--json")

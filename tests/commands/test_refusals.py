@@ -155,6 +155,15 @@ def test_what_is_typed_wrong_is_one_line_that_names_it(
     assert [*folder.iterdir()] == []
 
 
+def test_a_plan_without_its_games_says_what_to_do(
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
+    done = rpms("eval", "--plan", "paper-2x2", "--out", tmp_path / "run")
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert "alfworld-download" in done.err and "--split generated_unseen" in done.err
+
+
 def test_what_was_not_typed_is_not_blamed() -> None:
     error = RpmsError("unknown split 'dev' of alfworld")
     assert in_typed_words(error, ["run", "--env", "alfworld", "--split=dev"]) == f"--split: {error}"

@@ -96,6 +96,38 @@ def test_an_arm_of_a_plan_is_a_graph_with_the_settings_of_the_run_and_its_own(
     assert arms["B"].settings() == expected.under("B").with_(max_steps=9)
 
 
+@pytest.mark.parametrize(
+    ("settings", "arm", "message"),
+    [
+        ("max_steps: 4, k: 9", {}, ""),
+        ("arbitration: none", {}, ""),
+        ("max_steps: 20", {}, "the run sets max_steps=20, and the graph of this arm max_steps=4"),
+        ("max_steps: 0", {}, "the run sets max_steps=0, and the graph of this arm max_steps=4"),
+        ("max_steps: 20", {"max_steps": "7"}, ""),
+        ("memory: true, rules: true", {}, "rules=True, and the graph of this arm rules=False"),
+        ("rules: true", {"condition": "D"}, ""),
+    ],
+)
+def test_a_graph_and_a_plan_that_contradict_each_other_need_a_choice(
+    settings: str, arm: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.yaml"
+    fields = ", ".join(f"{name}: {value}" for name, value in arm.items())
+    graph = f"graph: '{__name__}:own_graph'"
+    file.write_text(f"settings: {{{settings}}}\narms: {{mine: {{{graph}, {fields}}}}}\n")
+    if message:
+        with pytest.raises(RpmsError, match=message) as caught:
+            choose_arms({}, RunContext(), plan=str(file))
+        assert str(caught.value).startswith(f"plan {file}: arm 'mine': ")
+        return
+    arms = choose_arms({}, RunContext(), plan=str(file)).arms
+    assert arms["mine"].settings().max_steps == int(arm.get("max_steps", 4))
+    arms = choose_arms(
+        {}, RunContext(k=9), arms=[f"mine={__name__}:own_graph"], typed_settings=["k"]
+    ).arms
+    assert arms["mine"].settings() == RunContext.for_condition("C", max_steps=4, k=9)
+
+
 MODULE = """
 import rpms
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -242,8 +274,9 @@ def test_a_script_without_a_main_guard_is_refused_before_anything_runs_twice(
 @pytest.mark.engine
 def test_the_command_line_plays_a_graph_in_worker_processes(module: str, tmp_path: Path) -> None:
     words = [
-        sys.executable, "-m", "rpms", "eval", "--arm", "D", "--arm", f"mine={module}:mine",
-        "--limit", "1", "--max-steps", "2", "--workers", "1", "--out", str(tmp_path / "run"),
+        sys.executable, "-m", "rpms", "eval", "--arm", "D",
+        "--arm", f"mine={module}:mine,max_steps=2", "--limit", "1", "--max-steps", "2",
+        "--workers", "1", "--out", str(tmp_path / "run"),
     ]  # fmt: skip
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

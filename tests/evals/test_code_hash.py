@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpms.evals.running.arms import swapped_in
-from rpms.evals.running.code_hash import code_hash
+from rpms.evals.running.arms import code_hash, swapped_in
 from rpms.vocabulary.context import RunContext
 
 MODULE = """

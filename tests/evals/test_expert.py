@@ -16,7 +16,8 @@ from rpms.evals.records.run_folder import read_log, read_run
 from rpms.evals.running.arms import Variant
 from rpms.evals.running.evaluate import ExecutionOptions, evaluate
 from rpms.evals.running.expert import corrections, llm_call
-from rpms.evals.running.export_chat import TRIES, LessonPlan, export_chat, export_expert
+from rpms.evals.running.expert_export import TRIES, ExpertTasks, LessonPlan, export_expert
+from rpms.evals.running.export_chat import ChatFormat, export_chat
 from rpms.evals.running.plan import Job, choose_tasks
 from rpms.evals.running.runner import RunSession
 from rpms.memory_store.methods import MemoryMethod
@@ -38,8 +39,10 @@ VETO = "Choose another action, in the same form."
 
 def taught(out: Path, conditions: str, limit: int, *arms: str, **how: Any) -> tuple[Rows, Rows]:
     """The lines of whole episodes, and what is known of each."""
-    options = {"split": SPLIT, "limit": limit, "per": "episode", "workers": 0, **how}
-    export_expert("alfworld", out / "x.jsonl", conditions=list(conditions), arms=arms, **options)
+    form = ChatFormat(how.pop("per", "episode"))
+    execution = {"workers": how.pop("workers", 0), "show": how.pop("show", False)}
+    tasks = {"split": SPLIT, "limit": limit, "conditions": list(conditions), "arms": arms, **how}
+    export_expert(ExpertTasks("alfworld", **tasks), out / "x.jsonl", form, **execution)
     files = [out / name for name in ("x.jsonl", "x.meta.jsonl")]
     lines, about = [[json.loads(row) for row in file.read_text().splitlines()] for file in files]
     return lines, about
@@ -189,7 +192,7 @@ def test_what_somebody_played_is_corrected_as_the_expert_would_have_played_it(
     prompts = [str(json.loads(row)["messages"][:-1]) for row in others.read_text().splitlines()]
     assert len({*prompts}) > 0.9 * len(prompts) > 0
     with pytest.raises(RpmsError, match="give --per decision"):
-        export_chat(run, own, ["A"], "episode", corrected=True)
+        export_chat(run, own, ["A"], ChatFormat("episode"), corrected=True)
 
 
 def test_a_mistake_can_be_a_step_of_the_way_out_of_turn() -> None:
@@ -337,5 +340,5 @@ def test_no_split_that_judges_becomes_training_data(tmp_path: Path) -> None:
             with pytest.raises(RpmsError, match=refused):
                 export_chat(run, out, corrected=True)
             with pytest.raises(RpmsError, match=refused):
-                export_expert(env, out, split=split, limit=1)
+                export_expert(ExpertTasks(env, split, limit=1), out)
             assert not out.exists()

@@ -11,6 +11,8 @@ import pytest
 
 from rpms.evals.records.run_folder import read_run
 from rpms.evals.running.export_chat import (
+    DECISIONS,
+    ChatFormat,
     DecidedStep,
     ExportCounts,
     Lesson,
@@ -47,7 +49,7 @@ def weights(messages: list[dict[str, Any]]) -> list[int | None]:
 
 
 def test_a_line_for_each_decision_but_the_mistakes() -> None:
-    (_, first), (line, third) = lines_of(lesson(True, False, True), "decision")
+    (_, first), (line, third) = lines_of(lesson(True, False, True), DECISIONS)
     assert [first, third] == [
         {"task": "t", "condition": "D", "step": 1}, {"task": "t", "condition": "D", "step": 3}
     ]  # fmt: skip
@@ -58,7 +60,7 @@ def test_a_line_for_each_decision_but_the_mistakes() -> None:
 
 
 def test_an_episode_as_one_conversation_keeps_its_mistakes_without_weight() -> None:
-    ((line, about),) = lines_of(lesson(True, False, True), "episode")
+    ((line, about),) = lines_of(lesson(True, False, True), ChatFormat("episode"))
     assert [m["content"] for m in line["messages"]] == [
         "act", "example", "Action: wait", "blocks 1", "Action: 1", "seen 1", "Action: 2", "seen 2",
         "Action: 3",
@@ -69,15 +71,15 @@ def test_an_episode_as_one_conversation_keeps_its_mistakes_without_weight() -> N
 
 @pytest.mark.parametrize("per", ["decision", "episode"])
 def test_lost_episodes_teach_nothing(per: Per) -> None:
-    assert [*lines_of(lesson(True, won=False), per)] == []
-    assert [*lines_of(lesson(False), per)] == []
+    assert [*lines_of(lesson(True, won=False), ChatFormat(per))] == []
+    assert [*lines_of(lesson(False), ChatFormat(per))] == []
 
 
 def test_a_long_episode_may_give_a_few_decisions_from_all_of_it() -> None:
-    steps = [about["step"] for _, about in lines_of(lesson(*[True] * 9), "decision", limit=3)]
+    steps = [about["step"] for _, about in lines_of(lesson(*[True] * 9), ChatFormat(most=3))]
     assert len(steps) == 3
     assert steps[0] <= 3 < steps[1] <= 6 < steps[2]
-    assert len([*lines_of(lesson(True, True), "decision", limit=3)]) == 2
+    assert len([*lines_of(lesson(True, True), ChatFormat(most=3))]) == 2
 
 
 def test_both_files_have_the_same_lines(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
     assert merge_manifest(tmp_path, first, other) == first
 
 
+def test_the_manifest_names_the_plans_that_the_run_followed(tmp_path: Path) -> None:
+    assert "plan" not in make_manifest(plan()).settings
+    old, new = (make_manifest(replace(plan(), name=name)) for name in ("paper-2x2", "mine.yaml"))
+    assert old.settings["plan"] == "paper-2x2"
+    both = merge_manifest(tmp_path, old, new)
+    assert both.settings["plan"] == "paper-2x2, mine.yaml"
+    assert merge_manifest(tmp_path, both, old) == both
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

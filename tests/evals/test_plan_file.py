@@ -15,6 +15,7 @@ from rpms.evals.running.plan_file import (
     condition_contexts,
     plan_arms,
     plan_context,
+    plan_tasks,
     read_plan,
     round_file,
     shipped_plans,
@@ -301,3 +302,28 @@ def test_what_is_typed_and_contradicts_the_plan_is_refused(
     if "--trials" not in typed:
         assert rpms("run", *plan, *typed).err == done.err
         assert rpms("learn", *plan, "--out", tmp_path / "m.jsonl", *typed).err == done.err
+
+
+def test_a_plan_extends_one_that_extends_another(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> str:
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(text)
+        return str(file)
+
+    below = write("below", PLAN)
+    middle = write("middle", f"extends: {below}\nsettings: {{theta: 0.9}}\ntasks: {{limit: 9}}")
+    plan = read_plan(write("top", f"extends: {middle}\nsettings: {{k: 7}}"))
+    assert (plan.settings["k"], plan.settings["theta"], plan.settings["guard"]) == (7, 0.9, "off")
+    assert (plan.tasks.limit, plan.tasks.split) == (9, "generated_seen")
+    assert [*plan.arms] == ["ours", "mine", "theirs"] and plan.compare == [("ours", "mine")]
+    write("below", f"extends: {middle}")
+    circle = f"plan {middle} extends itself: {middle} -> {below} -> {middle}"
+    with pytest.raises(RpmsError, match=re.escape(circle)):
+        read_plan(middle)
+
+
+def test_a_typed_split_replaces_that_of_the_plan() -> None:
+    for name in ("paper", *(each for each in shipped_plans() if each.startswith("paper-"))):
+        plan = read_plan(name)
+        assert plan_tasks(name, plan, {}).split == "valid_unseen"
+        assert plan_tasks(name, plan, {"split": "generated_unseen"}).split == "generated_unseen"

@@ -213,8 +213,8 @@ def _official(split: str) -> list[Path]:
     if not files:
         raise RpmsError(
             f"no games for split '{split}' in {folder}: run '.venv/bin/alfworld-download' to fetch "
-            "the official games, or set ALFWORLD_DATA to the folder that holds json_2.1.1/; the "
-            "splits generated_seen and generated_unseen need no download"
+            "the official games, or set ALFWORLD_DATA to the folder that holds json_2.1.1/, "
+            "or give --split generated_unseen or generated_seen, which need no download"
         )
     return files
 

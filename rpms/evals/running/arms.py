@@ -7,22 +7,22 @@ that returns it. Within one process any function or graph is an arm.
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from shlex import shlex
 from typing import Any
 
-from rpms.evals.running.code_hash import code_hash, definition_path
 from rpms.graph.build import STAGES
 from rpms.graph.compiled import GraphSource, RpmsGraph, open_graph
 from rpms.models.opening import is_import_path
 from rpms.vocabulary.context import RunContext, condition_name, declarations, refuse_unknown
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import read_text
-from rpms.vocabulary.imports import is_path, path_of
+from rpms.vocabulary.imports import is_path, load_object, path_of
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,32 @@ def swapped_in(context: RunContext, graph: GraphSource | None) -> dict[str, dict
     }
 
 
+def code_hash(path: str) -> str:
+    """The checksum of the file behind an import path; empty if its module has no file."""
+    module = definition_path(load_object(path, "the object"), path).partition(":")[0]
+    file = getattr(sys.modules[module], "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+
+
+def definition_path(thing: Any, path: str) -> str:
+    """``module:name`` of a function or class that its module defines by this name.
+
+    Other objects (a lambda, a partial, an instance) have the path that led to them.
+    """
+    module, name = (getattr(thing, field, "") for field in ("__module__", "__qualname__"))
+    is_defined = getattr(sys.modules.get(module), name, None) is thing
+    return f"{module}:{name}" if is_defined else path
+
+
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 FIELDS = ("condition", "graph", "rules", "memory", "model", "memory_round")
 """The fields of an arm besides settings."""
+DECIDES = {
+    "condition": ("rules", "memory", "state_block"),
+    "rules": ("rules_dir",),
+    "memory": ("memory_file",),
+}
+"""The settings that a field decides besides that of its own name."""
 
 
 def parse_arm(text: str) -> tuple[str, dict[str, Any]]:
@@ -159,10 +182,13 @@ def _parts(text: str, rest: str) -> Iterator[str]:
         raise RpmsError(f"--arm '{text}': a quote is not closed") from None
 
 
-def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Variant:
+def make_arm(
+    fields: Mapping[str, Any], base: RunContext, where: str = "", stated: Collection[str] = ()
+) -> Variant:
     """An arm from the fields of a plan and the settings of the run.
 
     ``rules`` and ``memory`` are switches if their value is on or off, and files otherwise.
+    ``stated`` are the settings that the plan or the command line sets.
     """
     parts = {
         name: fields[name]
@@ -170,15 +196,32 @@ def make_arm(fields: Mapping[str, Any], base: RunContext, where: str = "") -> Va
         if name in fields and _switch(fields[name]) is None
     }
     settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
-    if graph := parts.get("graph"):  # its own settings, changed by those of the run
-        plain = RunContext().plain
-        changed = {name: value for name, value in base.plain.items() if value != plain[name]}
-        base = open_graph(graph).defaults.with_(**changed)
     try:
+        if graph := parts.get("graph"):
+            base = _settings_of_graph(open_graph(graph).defaults, base, stated, fields)
         context = base.under(str(fields["condition"])) if "condition" in fields else base
         return Variant(context.with_(**read_settings(settings)), **parts)
     except RpmsError as error:
         raise RpmsError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _settings_of_graph(
+    built: RunContext, run: RunContext, stated: Collection[str], fields: Collection[str]
+) -> RunContext:
+    """The settings of a graph with those that the run states.
+
+    Where both set one to different values, the arm has to choose. Which settings a graph was built
+    with is not known, only which of them differ from the defaults.
+    """
+    decided = {*fields, *(name for field in fields for name in DECIDES.get(field, ()))}
+    usual, changes = RunContext().plain, {name: run.plain[name] for name in stated}
+    for name, value in changes.items():
+        if name not in decided and built.plain[name] not in (value, usual[name]):
+            raise RpmsError(
+                f"the run sets {name}={value}, and the graph of this arm {name}={built.plain[name]}; "
+                f"write the one that counts into the arm, for example {name}={value}"
+            )
+    return built.with_(**changes)
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from rpms.envs.registry import FIRST_WORLD
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.running.arms import Arm, Variant, as_variant, travelling
 from rpms.evals.running.costs import NO_COST, NO_LIMIT, Budget, Total
-from rpms.evals.running.learning_splits import default_split
+from rpms.evals.running.learning_data import default_split
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import USUAL, condition_contexts, read_plan
 from rpms.evals.running.progress import (
@@ -30,10 +31,11 @@ from rpms.evals.running.progress import (
 )
 from rpms.evals.running.runner import RunSession, capacity_of, local_pool
 from rpms.evals.running.workers import RayPool
-from rpms.graph.compiled import open_graph
+from rpms.graph.compiled import GraphSource, open_graph
 from rpms.memory_store.methods import check_memory, check_trials
 from rpms.models.chat import open_chat
 from rpms.models.local import is_local
+from rpms.models.opening import LABELS, is_import_path
 from rpms.models.reply_cache import cached_replies
 from rpms.prompts.context_budget import prompt_room
 from rpms.prompts.examples import check_prompts
@@ -92,6 +94,7 @@ def evaluate(
     cache: str = "",
     execution: ExecutionOptions = DEFAULT_EXECUTION,
     show: bool = True,
+    plan_name: str = "",
 ) -> Report:
     """Run tasks under several arms and return the report; called again, it resumes the run.
 
@@ -113,6 +116,7 @@ def evaluate(
         cache: a file of cached replies, which is made if needed; empty for none.
         execution: worker processes, concurrency and budget.
         show: print progress on standard error.
+        plan_name: the plan that the arms and tasks come from, for the manifest.
     """
     if not fspath(out):
         raise RpmsError("no run folder given; give the folder of the run as out")
@@ -133,6 +137,7 @@ def evaluate(
         trials=trials,
         repeats=repeats,
         compare=compare or read_plan(USUAL).compare,
+        name=plan_name,
     )
     play_plan(plan, fspath(out), execution, show=show)
     return read_report(Path(out))
@@ -210,48 +215,71 @@ def _watched(run: RunSession, out: str, show: bool, strict: bool, summary: bool)
 
     Episodes that ended in an error are raised as an error at the end, if ``strict``.
     """
-    console = open_console(stderr=True, quiet=not show)
-    done, lines = run.progress.done, quantity(run.damaged, "damaged line")
-    if show and any(context.model == "sim" for context in run.plan.conditions.values()):
-        print_wrapped("model: sim (built-in planner, no language model)", sys.stderr)
-    if show and done:
-        print_wrapped(
-            f"{out}: {done} of {run.progress.total} episodes are finished already", sys.stderr
-        )
-    if show and run.code_changed:
+    console, progress, plan = open_console(stderr=True, quiet=not show), run.progress, run.plan
+    notes = []
+    if any(context.model == "sim" for context in plan.conditions.values()):
+        notes.append("model: sim (built-in planner, no language model)")
+    if warning := same_replies(plan):
+        notes.append(warning)
+    if progress.done:
+        done = f"{progress.done} of {progress.total} episodes are finished already"
+        notes.append(f"{out}: {done}")
+    if run.code_changed:
         arms = ", ".join(run.code_changed)
         changed = f"the files with the code of {arms} have changed since the first episodes"
-        print_wrapped(f"{out}: {changed}; the finished episodes stay", sys.stderr)
-    if show and run.types_missing:
+        notes.append(f"{out}: {changed}; the finished episodes stay")
+    if run.types_missing:
         missing = f"task types of the split without a task: {run.types_missing}"
-        print_wrapped(f"{out}: {missing}; --spread with enough tasks samples all types", sys.stderr)
-    if show and run.damaged:
-        print_wrapped(f"{out}: {lines} ignored; such episodes are run again", sys.stderr)
+        notes.append(f"{out}: {missing}; --spread with enough tasks samples all types")
+    if run.damaged:
+        lines = quantity(run.damaged, "damaged line")
+        notes.append(f"{out}: {lines} ignored; such episodes are run again")
+    for note in notes if show else ():
+        print_wrapped(note, sys.stderr)
     try:
         if console.is_terminal:
-            with show_bar(console, run.progress) as watch:
+            with show_bar(console, progress) as watch:
                 yield watch
         else:
-            yield print_lines(console, run.progress)
+            yield print_lines(console, progress)
     except KeyboardInterrupt:
         print_wrapped(
-            f"rpms: stopped; {run.finished()} of {run.progress.total} episodes are finished "
+            f"rpms: stopped; {run.finished()} of {progress.total} episodes are finished "
             f"in {out}. Run the same command again to continue.",
             file=sys.stderr,
         )
         raise
     finally:
         if show:
-            print_error_places(run.progress)
+            print_error_places(progress)
     if show and summary:
-        total = run.progress.total
-        results = results_text(run.progress)
-        print_wrapped(f"{out}: {run.progress.done} of {total} episodes; {results}")
-        print_wrapped(f"{spending_text(run.progress)} in this session")
+        results = results_text(progress)
+        print_wrapped(f"{out}: {progress.done} of {progress.total} episodes; {results}")
+        print_wrapped(f"{spending_text(progress)} in this session")
     if strict:
         _raise_errors(run, out)
     if show and summary:
         print_wrapped(f"next: rpms report {out}")
+
+
+def same_replies(plan: RunPlan) -> str:
+    """The arms of language models at temperature 0 that are the same but for their seeds, in words.
+
+    The temperature of a custom model is its own.
+    """
+    alike: dict[tuple[RunContext, GraphSource], list[str]] = {}
+    for label, context in plan.conditions.items():
+        greedy = not context.temperature and context.model not in LABELS
+        if greedy and not is_import_path(context.model):
+            same = context.with_(seed=0), plan.graphs.get(label, "")
+            alike.setdefault(same, []).append(label)
+    repeated = [labels for labels in alike.values() if plan.repeats > 1 or len(labels) > 1]
+    if not repeated:
+        return ""
+    return (
+        f"temperature 0: with other seeds {', '.join(chain(*repeated))} give the same episodes "
+        "again, but for chance in the server; --set temperature=0.7 samples"
+    )
 
 
 def _raise_errors(run: RunSession, out: str) -> None:

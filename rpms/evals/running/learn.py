@@ -21,11 +21,14 @@ from langchain_core.messages.ai import UsageMetadata
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.envs.registry import FIRST_WORLD
-from rpms.evals.records.conditions import find_label
 from rpms.evals.records.run_folder import MANIFEST, Run, read_records, read_run
 from rpms.evals.running.costs import NO_COST, Meter, Tokens, Total, cost_of, spent_before
 from rpms.evals.running.evaluate import DEFAULT_EXECUTION, ExecutionOptions, play_plan
-from rpms.evals.running.learning_splits import is_learning_split, learning_splits
+from rpms.evals.running.learning_data import (
+    chosen_conditions,
+    is_learning_split,
+    learning_splits,
+)
 from rpms.evals.running.plan import make_plan
 from rpms.memory_store import Header, read_header
 from rpms.memory_store.methods import (
@@ -106,7 +109,7 @@ def gather(runs: Sequence[Run], condition: str = "", allowed: str = "") -> Exper
     rounds: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
     agents: set[str] = set()
     for run in runs:
-        for label in _labels(run, condition):
+        for label in chosen_conditions(run, [condition] if condition else []):
             departures = list(unusual(run.manifest.env, run.manifest.split, run.settings(label)))
             if (agent := _agent_of(run, label)) != run.model(label):
                 departures.append("played by code, not by a model")
@@ -165,17 +168,6 @@ def _refusal(env: str, subject: str, departures: Sequence[str]) -> str:
         f"guard) on a learning split ({', '.join(learning_splits(env))}); choose with --condition "
         'and --split, or give --allow "REASON", which is kept in the memory\'s header'
     )
-
-
-def _labels(run: Run, condition: str) -> list[str]:
-    if not condition:
-        return run.conditions
-    condition = find_label(condition, run.conditions)
-    if condition not in run.conditions:
-        raise RpmsError(
-            f"{run.folder} has no condition '{condition}'; it has {', '.join(run.conditions)}"
-        )
-    return [condition]
 
 
 def _origin(run: Run, label: str) -> tuple[str, ...]:

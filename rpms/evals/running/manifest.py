@@ -81,6 +81,7 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
             "seed": plan.context.seed,
             "temperature": plan.context.temperature,
             "truth": plan.truth,
+            **({"plan": plan.name} if plan.name else {}),
         },
         **informative,
     )
@@ -183,6 +184,8 @@ def merge_manifest(
         name: max(int(settings.get(name) or 1) for settings in (old.settings, new.settings))
         for name in ("trials", "repeats")
     }
+    names = (str(each.settings.get("plan", "")).split(", ") for each in (old, new))
+    plans = ", ".join(dict.fromkeys(filter(None, chain(*names))))
     hashes = {kind: _added(getattr(old.hashes, kind), getattr(new.hashes, kind), unstarted)
               for kind in ("memory", "rules_of")}  # fmt: skip
     # All arms share prompts and the shipped manual; without any result the current ones count.
@@ -199,7 +202,7 @@ def merge_manifest(
             "model_label": ", ".join(dict.fromkeys(models)),
             "tasks": sorted(tasks.values(), key=lambda task: task.index),
             "hashes": shared.model_copy(update=hashes),
-            "settings": {**old.settings, **counts},
+            "settings": {**old.settings, **counts, **({"plan": plans} if plans else {})},
         }
     )
 

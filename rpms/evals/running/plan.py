@@ -63,6 +63,7 @@ class RunPlan:
         trials: the maximal number of trials of a task, with cross-trial memory.
         repeats: the number of independent repeats, with different seeds.
         compare: the pairs of arms that the report tests.
+        name: the name of the plan that the run follows, as ``--plan`` takes it; empty for none.
     """
 
     env: str
@@ -75,6 +76,7 @@ class RunPlan:
     trials: int = 1
     repeats: int = 1
     compare: Sequence[tuple[str, str]] = ()
+    name: str = ""
 
     @property
     def context(self) -> RunContext:

@@ -88,20 +88,7 @@ def shipped_plans() -> dict[str, Path]:
 
 def read_plan(name: str) -> Plan:
     """A shipped plan by its name, or a plan file; errors name the file and the line."""
-    plan = _read(name)
-    if plan.extends:
-        base = _read(plan.extends)
-        if base.extends:
-            raise RpmsError(
-                f"plan {name} extends {plan.extends}, which extends another plan itself; extend "
-                f"{base.extends} instead"
-            )
-        ours, theirs = (each.model_dump(exclude_unset=True) for each in (plan, base))
-        merged = {name: {**theirs.get(name, {}), **ours.get(name, {})}
-                  for name in ("tasks", "settings")}  # fmt: skip
-        if "arms" in ours:
-            theirs.pop("compare", None)
-        plan = Plan.model_validate({**theirs, **ours, **merged})
+    plan = _extended(name)
     if not plan.arms:
         usual = _read(USUAL)
         plan = plan.model_copy(update={"arms": usual.arms, "compare": usual.compare})
@@ -109,6 +96,22 @@ def read_plan(name: str) -> Plan:
         if label not in plan.arms and label.removesuffix(CONTROL) not in plan.arms:
             raise RpmsError(f"plan {name}: compare: no arm '{label}'; {offer(label, plan.arms)}")
     return plan
+
+
+def _extended(name: str, above: tuple[str, ...] = ()) -> Plan:
+    """The plan with what it takes from those below it; ``above`` are those that extend it."""
+    if name in above:
+        raise RpmsError(f"plan {above[0]} extends itself: {' -> '.join([*above, name])}")
+    plan = _read(name)
+    if not plan.extends:
+        return plan
+    base = _extended(plan.extends, (*above, name))
+    ours, theirs = (each.model_dump(exclude_unset=True) for each in (plan, base))
+    merged = {name: {**theirs.get(name, {}), **ours.get(name, {})}
+              for name in ("tasks", "settings")}  # fmt: skip
+    if "arms" in ours:
+        theirs.pop("compare", None)
+    return Plan.model_validate({**theirs, **ours, **merged})
 
 
 def _read(name: str) -> Plan:
@@ -139,8 +142,13 @@ def plan_context(name: str, base: RunContext, typed: Iterable[str]) -> tuple[Pla
 
 
 def plan_tasks(name: str, plan: Plan, typed: Mapping[str, Any]) -> TaskSelection:
-    """The tasks of a plan and the typed ones; a typed value that contradicts it is an error."""
+    """The tasks of a plan and the typed ones.
+
+    A typed split replaces the plan's; any other value that contradicts the plan is an error.
+    """
     fixed = plan.tasks.model_dump(exclude_unset=True)
+    if "split" in typed:
+        fixed.pop("split", None)
     refuse_contradiction(name, fixed, typed)
     return TaskSelection(**{**typed, **fixed})
 
@@ -162,7 +170,7 @@ def choose_arms(
     arms: Sequence[str] = (),
     compare: Sequence[str] = (),
     plan: str = "",
-    typed_settings: Iterable[str] = (),
+    typed_settings: Collection[str] = (),
 ) -> Chosen:
     """The tasks, arms and pairs of a command line; typed arms and pairs replace those of the plan.
 
@@ -170,10 +178,11 @@ def choose_arms(
     """
     name = plan or USUAL
     chosen, context = plan_context(name, base, typed_settings)
+    stated = [name for name in context.plain if name in {*chosen.settings, *typed_settings}]
     if conditions or arms:
-        variants = plan_arms(_typed_arms(conditions, arms), context)
+        variants = plan_arms(_typed_arms(conditions, arms), context, stated=stated)
     else:
-        variants = plan_arms(chosen.arms, context, plan)
+        variants = plan_arms(chosen.arms, context, plan, stated)
     pairs = [_typed_pair(pair, variants) for pair in compare] or chosen.compare
     return Chosen(plan_tasks(name, chosen, typed_tasks), variants, pairs)
 
@@ -214,7 +223,10 @@ def condition_contexts(names: Sequence[str], base: RunContext) -> dict[str, RunC
 
 
 def plan_arms(
-    arms: Mapping[str, Mapping[str, Any]], base: RunContext, plan: str = ""
+    arms: Mapping[str, Mapping[str, Any]],
+    base: RunContext,
+    plan: str = "",
+    stated: Collection[str] = (),
 ) -> dict[str, Variant]:
     """The arms of a plan by label; an arm with guard procedure is followed by its control.
 
@@ -225,7 +237,9 @@ def plan_arms(
     for label, fields in arms.items():
         bare = [*fields] == ["condition"] and condition_name(fields["condition"]) == label
         where = "" if bare else f"plan {plan}: arm '{label}'" if plan else f"--arm '{label}'"
-        variants[label] = variant = _with_memory(make_arm(fields, base, where), fields, where)
+        variants[label] = variant = _with_memory(
+            make_arm(fields, base, where, stated), fields, where
+        )
         if variant.settings().guard == "procedure" and variant.settings().model not in CONTROLS:
             control = replace(variant, context=variant.base().with_(model="random"), model="")
             variants[f"{label}{CONTROL}"] = control

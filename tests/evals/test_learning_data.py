@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rpms.envs import get_environment
-from rpms.evals.running.learning_splits import (
+from rpms.evals.running.learning_data import (
     default_split,
     is_learning_split,
     learning_splits,

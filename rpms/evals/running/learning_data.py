@@ -1,4 +1,4 @@
-"""The splits that memory, rules and weights may be learned from: all but test splits.
+"""What memory, rules and weights may be learned from: all splits but test splits.
 
 Results on tasks that were learned from prove nothing. Each environment declares its test splits
 once, in ``Environment.judging``.
@@ -6,7 +6,11 @@ once, in ``Environment.judging``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rpms.envs import get_environment
+from rpms.evals.records.conditions import find_label
+from rpms.evals.records.run_folder import Run
 from rpms.vocabulary.errors import RpmsError
 
 LEARNING_WORDS = {"train", "seen"}
@@ -39,3 +43,13 @@ def default_split(env: str) -> str:
     """The default split of an evaluation: the first test split."""
     world = get_environment(env)
     return next(iter(world.judging), world.splits()[0])
+
+
+def chosen_conditions(run: Run, typed: Collection[str]) -> list[str]:
+    """The typed conditions of a run, by default all; an error if the run does not have one."""
+    conditions = [find_label(label, run.conditions) for label in typed]
+    if unknown := {*conditions} - {*run.conditions}:
+        raise RpmsError(
+            f"no condition '{min(unknown)}' in {run.folder}; it has {', '.join(run.conditions)}"
+        )
+    return conditions or run.conditions
