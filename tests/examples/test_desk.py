@@ -99,8 +99,14 @@ def test_the_page_shows_the_files_and_rules_that_are_written() -> None:
     }
     assert shown == {path.replace("desk_template", "desk") for path in written
                      if not path.endswith((".pyc", "__init__.py"))}  # fmt: skip
-    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.S | re.M)
-    for section, rules in [item for block in blocks for item in yaml.safe_load(block).items()]:
+    sections = [
+        section
+        for block in re.findall(r"^```yaml\n(.*?)^```", page, re.S | re.M)
+        for section in yaml.safe_load(block).items()
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (rule,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.S | re.M)
+    for section, rules in [*sections, ("policy", yaml.safe_load(rule))]:
         known = {rule["id"]: rule for rule in RULES[section]}
         assert all({**known[rule["id"]], **rule} == known[rule["id"]] for rule in rules), rules
 
