@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "new-world.md").read_text(encoding="utf-8")
 def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
     commands = "".join(re.findall(r"\n\n```sh\n(.*?)```", PAGE, re.S))
     assert commands.count("rpms ") >= 9
+    commands += "rpms rules check --env kiosk.world:WORLD\npython -m pytest -q kiosk\n"
     done = shell(commands, tmp_path)
     assert done.code == 0, done
     assert re.search(r"problems\n.*\n.* 0\n", done.out)  # of the table of rules check
@@ -32,6 +33,8 @@ def test_the_commands_of_the_page(tmp_path: Path, shell: Shell) -> None:
                for file in (tmp_path / "kiosk").rglob("*.*") if file.suffix != ".pyc"}  # fmt: skip
     shown = {*re.findall(r"^  (\S+)  +", PAGE, re.M)}
     assert shown - {"memory.jsonl"} == written - {"__init__.py"}
+    files = [file for file in (tmp_path / "kiosk").rglob("*.*") if file.suffix != ".pyc"]
+    assert not any("storeroom" in file.read_text("utf-8") for file in files)
 
 
 def test_the_page_names_all_of_the_class() -> None:
