@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rpms.commands.main import app
 from rpms.graph import build_graph
+from rpms.models.prices import rates_for
 from tests.examples.conftest import Shell
 from tests.examples.conftest import shell as shell  # its fixture
 
@@ -26,17 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-TRIED = (
-    "environments.md",
-    "evaluation.md",
-    "guard-your-agent.md",
-    "how-it-works.md",
-    "langgraph.md",
-    "memory.md",
-    "models.md",
-    "reproduce.md",
-    "rules.md",
-)
+TRIED = [page for page in PAGES if page.name != "new-world.md"]
 """Pages of which every command is run and not only parsed, unless a mark says why it is not.
 
 The commands of new-world.md are run in tests/examples/test_new_world_page.py.
@@ -134,15 +125,15 @@ def test_the_python_of_a_page_runs(
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in TRIED])
 def test_the_commands_of_a_page_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell
 ) -> None:
     """One after the other in one folder, as a reader would who has a clone."""
     monkeypatch.setenv("COLUMNS", "80")
     for folder in ("docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    for block in blocks_of(ROOT / "docs" / name):
+    for block in blocks_of(page):
         if block.language in ("py", "bash") or (block.language == "sh" and block.mark):
             assert block.mark, f"say why it is not run, or write python or sh: {block.text}"
         elif block.language == "sh":
@@ -154,7 +145,7 @@ def test_the_commands_of_a_page_run(
 def test_the_command_lines_are_understood() -> None:
     """Parsed as the command line would, and not run."""
     lines = list(commands())
-    assert len(lines) > 30
+    assert lines
     program = typer.main.get_command(app)
     for page, words in lines:
         command: Any = program
@@ -179,7 +170,7 @@ def test_no_page_sends_anyone_to_a_paid_model_without_a_budget() -> None:
         if words[0] in ("eval", "learn") and paid and not any("127.0.0.1" in w for w in words):
             assert {"--budget-usd", "--budget-tokens"} & {*words}, (page, words)
             seen += 1
-    assert seen > 3
+    assert seen
 
 
 def test_the_options_in_the_text_exist() -> None:
@@ -199,7 +190,7 @@ def test_the_options_in_the_text_exist() -> None:
             options = {word for word in words if word.startswith("--")}
             assert not options - known - {"--install-completion"}, (page.name, call)
             seen += len(options)
-    assert seen > 10
+    assert seen
 
 
 def test_the_scripts_take_the_options_shown() -> None:
@@ -215,7 +206,7 @@ def test_the_scripts_take_the_options_shown() -> None:
         options = [word for word in words if word.startswith("--")]
         assert all(f'"{option}"' in source for option in options), (page, words)
         seen += len(options)
-    assert seen > 3
+    assert seen
 
 
 def test_files_that_are_named_exist() -> None:
@@ -223,10 +214,9 @@ def test_files_that_are_named_exist() -> None:
     names = {file.name for file in (ROOT / "rpms").rglob("*.*")}
     text = "\n".join(page.read_text("utf-8") for page in PAGES)
     paths = re.findall(r"`([\w./-]+\.(?:py|yaml|j2))`", text)
-    assert len(paths) > 20
     missing = [path for path in paths if path not in names
                and not any((top / path).is_file() for top in (ROOT, ROOT / "rpms"))]  # fmt: skip
-    assert not missing
+    assert paths and not missing
 
 
 @cache
@@ -251,19 +241,26 @@ def test_links_lead_to_files_and_headings() -> None:
             seen += bool(anchor)
             if not target.exists() or (anchor and anchor not in headings(target)):
                 broken.append(f"{page.name}: {link}")
-    assert seen > 20 and not broken
+    assert seen and not broken
 
 
-def test_the_rules_shown_are_rules_of_ours() -> None:
-    """Every line of YAML on the page of rules stands in a rule file, comments aside."""
-    files = " ".join(
-        file.read_text("utf-8") for top in ("rpms", "docs") for file in (ROOT / top).rglob("*.yaml")
-    )
-    shown = [text for page, text in blocks("yaml") if page.name == "rules.md"]
-    assert len(shown) >= 4
-    for line in "\n".join(shown).splitlines():
-        bare = re.sub(r"\s+#.*", "", line).strip()
-        assert " ".join(bare.split()) in " ".join(files.split()), line
+def test_the_rules_and_plans_shown_stand_in_files() -> None:
+    """Every line, comments aside. tests/examples/test_desk.py has the rules of the desk."""
+    texts = [file.read_text("utf-8") for top in ("rpms", "docs", "examples")
+             for file in (ROOT / top).rglob("*.yaml")]  # fmt: skip
+    files = " ".join(" ".join(texts).split())
+    for page, text in blocks("yaml"):
+        if page.name not in ("README.md", "guard-your-agent.md") and "0.15" not in text:
+            for line in text.splitlines():
+                bare = re.sub(r"\s+#.*", "", line).strip()
+                assert " ".join(bare.split()) in files, line
+
+
+def test_the_prices_shown_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shown,) = [text for _, text in blocks("yaml") if "0.15" in text]
+    (tmp_path / "prices.yaml").write_text(shown, encoding="utf-8")
+    monkeypatch.setenv("RPMS_PRICES", str(tmp_path / "prices.yaml"))
+    assert rates_for("openai:my-llama", "http://10.0.0.5:8000/v1")
 
 
 def test_pictures_are_small_files_of_the_repository() -> None:
@@ -272,8 +269,7 @@ def test_pictures_are_small_files_of_the_repository() -> None:
         for page in PAGES
         for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text("utf-8"))
     ]
-    assert len(shown) > 1
-    assert all(1_000 < picture.stat().st_size < 150_000 for picture in shown)
+    assert shown and all(1_000 < picture.stat().st_size < 150_000 for picture in shown)
 
 
 def test_the_picture_of_the_graph_has_its_nodes() -> None:
@@ -286,8 +282,7 @@ def test_the_figures_of_the_readme_are_those_of_the_page_of_results() -> None:
     readme, page = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/results.md"))
     (section,) = re.findall(r"^## Results\n(.*?)^## ", readme, re.M | re.S)
     shares = re.findall(r"[\d.]+%", section)
-    assert len(shares) > 6
-    assert all(f"| {share} |" in page for share in shares)
+    assert shares and all(f"| {share} |" in page for share in shares)
 
 
 def test_the_first_table_says_what_was_not_run() -> None:
@@ -304,19 +299,12 @@ def test_the_tables_that_a_script_fills_have_their_marks() -> None:
         )
 
 
-def test_a_page_begins_with_what_one_can_do() -> None:
-    for page in PAGES:
-        title, blank, first = page.read_text(encoding="utf-8").split("\n")[:3]
-        assert title.startswith("# ") and not blank, page.name
-        assert re.match(r"[A-Z][\w' ]+", first), f"{page.name}: begins with a sentence"
-
-
 def test_extras_are_installed_from_a_clone() -> None:
     """No package index has us; without -e the environment of a clone would be cut off from it."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     extras = re.findall(r"pip install (?!\"langgraph-cli)(.*)\[(\w+)\]", text)
-    assert len(extras) > 2
+    assert extras
     for source, extra in extras:
         assert source == "-e '." and extra in known["project"]["optional-dependencies"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 from functools import cache
@@ -162,29 +161,6 @@ def test_installed_it_has_a_name_and_its_own_files(tmp_path: Path, shell: Shell)
     assert json.loads((folder / "r" / "manifest.json").read_text())["env"] == "kiosk"
     shown = rpms("rules show --env kiosk --type fetch")
     assert "No thing can be taken from a place before it is open." in shown
-
-
-def test_a_new_world_plays_at_once_where_it_was_written(tmp_path: Path, shell: Shell) -> None:
-    """By its name and by its import path, with a report and a test of its own."""
-    done = shell("rpms worlds new kiosk", tmp_path)
-    assert done.code == 0 and "run it: rpms run --env kiosk" in done.out
-    for env in ("kiosk", "kiosk.world:WORLD"):
-        done = shell(f"rpms rules check --env {env}\n"
-                     f"rpms run --env {env} --condition E --model first", tmp_path)  # fmt: skip
-        assert done.code == 0 and "You are in a kiosk" not in done.err
-        assert re.search(r"problems\n.*\n.* 0\n", done.out) and "success after" in done.out
-    done = shell(
-        "rpms eval --env kiosk --conditions A,E --model first --limit 1 --out r --workers 0",
-        tmp_path,
-    )
-    assert "A 0/1, E 1/1" in done.out
-    texts = [
-        file.read_text() for file in (tmp_path / "kiosk").rglob("*.*") if file.suffix != ".pyc"
-    ]
-    assert not any("storeroom" in text for text in texts) and len(texts) == 7
-    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "kiosk"]
-    tested = subprocess.run(tests, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "6 passed" in tested.stdout, tested.stdout
 
 
 def test_a_new_world_needs_a_name_that_is_free(tmp_path: Path, shell: Shell) -> None:
