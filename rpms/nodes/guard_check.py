@@ -18,7 +18,7 @@ from rpms.envs import get_environment
 from rpms.guard.decision import Violation
 from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
-from rpms.nodes.state import EpisodeState, decision_point, settings_of
+from rpms.nodes.state import EpisodeState, decision_point, settings_of, vetoed_proposals
 from rpms.prompts.blocks import render
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.effects import simulate
@@ -81,21 +81,6 @@ def _verify(
         return {**_decide(state, proposal, "retried", violation, "", repair), **asked_again}
     played = played or point.manual.domain.idle or proposal
     return _decide(state, proposal, "fallback", violation, played, repair)
-
-
-def vetoed_proposals(state: EpisodeState) -> list[str]:
-    """The actions that were vetoed and sent back to the model in this step, oldest first."""
-    return [
-        past["proposal"]
-        for past in state["decisions"]
-        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
-    ]
-
-
-def repeats_veto(state: EpisodeState) -> bool:
-    """Return whether the last proposal of this step had been vetoed in it before."""
-    *before, last = vetoed_proposals(state) or [""]
-    return last in before
 
 
 def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:

@@ -19,8 +19,7 @@ from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, REPLAYED, fault_line, normalize_reply
 from rpms.models.retrying import pause_before_retry, wait_for, within
-from rpms.nodes.guard_check import repeats_veto
-from rpms.nodes.state import EpisodeState, commands_of, manual_of, settings_of
+from rpms.nodes.state import EpisodeState, commands_of, manual_of, repeats_veto, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
