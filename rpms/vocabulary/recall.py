@@ -1,6 +1,6 @@
-"""A recalled memory and its outcome: may it be shown?
+"""May this memory be shown? This page answers it: a recalled memory, and the outcomes it may have.
 
-Each stage decides about what the stages before it left, in this order:
+Each stage decides about what the stages before it left, in this order, and drops it by ``drop``:
 
 - *not groundable*: ``memory_store.grounding.ground`` finds no names for it in this scene;
 - *scf*: ``nodes.scf``, its recorded state does not match the belief;
