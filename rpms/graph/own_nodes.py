@@ -157,7 +157,18 @@ def _check_update(
             f"keys are: {', '.join(sorted(kinds))}"
         )
     for key, value in changed.items():
-        _check_value(node, key, kinds[key], value)
+        if key == "prompt" or isinstance(value, Overwrite):  # LangChain takes messages in any form
+            continue
+        try:
+            _adapter(kinds[key]).validate_python(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "".join(f"[{part!r}]" for part in first["loc"])
+            came = first["input"] if first["type"] != "missing" else "nothing"
+            raise RpmsError(
+                f"stage '{node}' returned {key}{place}: {first['msg'].lower()}; it is "
+                f"{type(came).__name__} {str(came)[:SHOWN]!r}"
+            ) from None
     if node == "llm_call" and "reply" in changed and "action" not in changed:
         raise RpmsError(
             "stage 'llm_call' returned a reply without its action; read it with "
@@ -181,22 +192,6 @@ def _check_complete(node: str, changed: Mapping[str, Any], state: Mapping[str, A
         raise RpmsError(
             "stage 'belief_update' did not return sub_goal: a rpms.SubGoal, which later stages read"
         )
-
-
-def _check_value(node: str, key: str, kind: Any, value: Any) -> None:
-    """Compare a value with the type of its key; other forms of messages are LangChain's affair."""
-    if key == "prompt" or isinstance(value, Overwrite):
-        return
-    try:
-        _adapter(kind).validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = "".join(f"[{part!r}]" for part in first["loc"])
-        came = first["input"] if first["type"] != "missing" else "nothing"
-        raise RpmsError(
-            f"stage '{node}' returned {key}{place}: {first['msg'].lower()}; it is "
-            f"{type(came).__name__} {str(came)[:SHOWN]!r}"
-        ) from None
 
 
 @cache

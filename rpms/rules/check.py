@@ -45,9 +45,8 @@ Problem = tuple[str, str, str]
 @lru_cache(maxsize=64)
 def sound_manual(manual: Manual, folder: Path, over: Path | None = None) -> Manual:
     """Return the manual if every word in it is known; else raise its first problem."""
-    for tier, rule, text in _unknown_words(manual):
-        file, line = locate(tier, rule, folder, RULES_FOLDER, over)
-        raise RpmsError(str(Finding(file, line, rule, text)))
+    for problem in find_places(_unknown_words(manual), folder, over=over):
+        raise RpmsError(str(problem))
     return manual
 
 

@@ -1,6 +1,6 @@
-"""A recalled memory and its outcome: may it be shown?
+"""May this memory be shown? This page answers it: a recalled memory, and the outcomes it may have.
 
-Each stage decides about what the stages before it left, in this order:
+Each stage decides about what the stages before it left, in this order, and drops it by ``drop``:
 
 - *duplicate*, *over top-k* without being listed: ``memory_store.retrieval`` takes the entries of
   similar goals, equal ones as one, and at most a multiple of k; the state counts the others;
