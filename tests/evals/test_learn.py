@@ -115,7 +115,7 @@ def test_one_condition_can_be_taken_out_of_a_whole_evaluation(tmp_path: Path) ->
         gather(runs)
     experience = gather(runs, condition="B")
     assert len(experience.records) == 3 and "allowed" not in experience.sources[0]
-    with pytest.raises(RpmsError, match="no condition 'E' in .*; it has A, B, D"):
+    with pytest.raises(RpmsError, match=r"no condition 'E' in .*; it has A, B, D"):
         gather(runs, condition="E")
 
 
