@@ -56,12 +56,18 @@ def test_the_page_names_those_that_have_it() -> None:
     assert NAMED and sorted([*NAMED, "audit"]) == sorted(able) == sorted([*RUNS, "audit"])
 
 
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    wins = {"A": [True, False], "D": [True, True]}
+    return str(write_run(tmp_path_factory.mktemp("json") / "run", wins))
+
+
 @pytest.mark.parametrize("name", NAMED)
-def test_it_is_one_document_and_nothing_else(name: str, rpms: Rpms, tmp_path: Path) -> None:
+def test_it_is_one_document_and_nothing_else(
+    name: str, rpms: Rpms, run_folder: str, tmp_path: Path
+) -> None:
     words, has = RUNS[name]
-    run = str(write_run(tmp_path / "run", {"A": [True, False], "D": [True, True]}))
-    other = str(write_run(tmp_path / "other", {"A": [True, False], "D": [True, True]}))
-    places = {"RUN": run, "OTHER": other, "OUT": str(tmp_path / "out")}
+    places = {"RUN": run_folder, "OUT": str(tmp_path / "out")}
     done = rpms(*name.split(), *(places.get(word, word) for word in words), "--json")
     assert done.code == 0, done.err
     assert f'"{has}"' in json.dumps(json.loads(done.out)) and done.err == ""

@@ -196,9 +196,10 @@ def make_arm(
         if name in fields and _switch(fields[name]) is None
     }
     settings = {k: v for k, v in fields.items() if k not in {*parts, "condition", "memory_round"}}
+    graph = open_graph(parts["graph"]) if parts.get("graph") else None
     try:
-        if graph := parts.get("graph"):
-            base = _settings_of_graph(open_graph(graph).defaults, base, stated, fields)
+        if graph:
+            base = _settings_of_graph(graph.defaults, base, stated, fields)
         context = base.under(str(fields["condition"])) if "condition" in fields else base
         return Variant(context.with_(**read_settings(settings)), **parts)
     except RpmsError as error:
@@ -218,8 +219,9 @@ def _settings_of_graph(
     for name, value in changes.items():
         if name not in decided and built.plain[name] not in (value, usual[name]):
             raise RpmsError(
-                f"the run sets {name}={value}, and the graph of this arm {name}={built.plain[name]}; "
-                f"write the one that counts into the arm, for example {name}={value}"
+                f"the run sets {name}={value}, and the graph of this arm "
+                f"{name}={built.plain[name]}; write the one that counts into the "
+                f"arm, for example {name}={value}"
             )
     return built.with_(**changes)
 
