@@ -150,7 +150,7 @@ class CallCounts:
         rows = [[label(rule), *(count(self.rules[rule][head]) for head in heads)]
                 for rule in sorted(self.rules)]  # fmt: skip
         if rows:
-            print_rows(open_console(highlight=False), Table("", "", "", ["rule", *heads], rows))
+            print_rows(open_console(highlight=False), Table("", "", ["rule", *heads], rows))
         calls = quantity(self.verdicts.total(), "call")
         parts = {
             "fine": "fine",

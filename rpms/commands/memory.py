@@ -46,7 +46,7 @@ def stats(file: FileArgument, as_json: JsonOption = False) -> None:
         rows: list[list[Cell]] = [[label(name), count(n)] for name, n in counts.items()]
         if rows:
             console.print()
-            print_rows(console, Table("", "", "", [kind, "entries"], rows))
+            print_rows(console, Table("", "", [kind, "entries"], rows))
 
 
 @memory_app.command()

@@ -94,7 +94,7 @@ def check(
         rows = [[label(name), *(count(each.get(head, 0)) for head in heads)]
                 for name, each in counts.items()]  # fmt: skip
         if rows:
-            table = Table("", "", "", ["rules of", *heads], rows)
+            table = Table("", "", ["rules of", *heads], rows)
             print_rows(open_console(highlight=False), table)
         for finding in findings:
             print_wrapped(finding)

@@ -212,7 +212,7 @@ def _described(actions: Mapping[str, ActionAudit]) -> Iterator[str | Table]:
         against = [list(audit.statements(kind).values()) for kind in SHARES]
         rows.append([Cell(name), *(Cell(f"{a.count('')}/{len(a)}") for a in against)])
     rows.append([Cell("all"), *(Cell(f"{share(actions, kind):.1%}") for kind in SHARES)])
-    yield Table("", "", "", ["action", *SHARES], rows, total=True)
+    yield Table("", "", ["action", *SHARES], rows, total=True)
     for name, audit in actions.items():
         for kind, (_, words) in SHARES.items():
             for text, example in audit.statements(kind).items():
@@ -375,7 +375,7 @@ class Predictions(Watcher):
             ])  # fmt: skip
         heads = ["action", "called possible", "worked", "called impossible", "rejected",
                  "left open"]  # fmt: skip
-        return Table("", "", "", heads, rows, total=True)
+        return Table("", "", heads, rows, total=True)
 
 
 def _rate(rate: float, of: int) -> Cell:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rpms as package
+from rpms.evals.analysis.arm_differences import comparisons
 from rpms.evals.analysis.joined_runs import read_joined
-from rpms.evals.analysis.report.comparisons import comparisons
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms
 from tests.evals.sample_runs import contexts, manifest, write_run

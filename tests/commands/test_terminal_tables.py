@@ -33,7 +33,7 @@ def printed(table: Table, width: int) -> list[str]:
 
 def table(*rows: tuple[str, ...], labels: int = 1) -> Table:
     heads, *body = rows
-    return Table("t", "t", "", heads, [[Cell(text) for text in row] for row in body], labels=labels)
+    return Table("t", "t", heads, [[Cell(text) for text in row] for row in body], labels=labels)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -71,7 +71,7 @@ def test_a_column_that_is_the_same_everywhere_becomes_a_line() -> None:
     assert "lost" in printed(wide, 24)[0]
     # A result is never told below.
     same = Cell("50.0%", "[25.4, 74.6]")
-    results = Table("t", "t", "", ["", "A", "B"], [[label(x), same, count(1)] for x in "xy"])
+    results = Table("t", "t", ["", "A", "B"], [[label(x), same, count(1)] for x in "xy"])
     assert [*(fitting(results, 21) or ())] == [0, 1]
 
 

@@ -127,11 +127,17 @@ def write_repeats(folder: Path, ends: dict[str, list[list[bool]]], **changes: An
     often = max(len(repeats) for tasks in ends.values() for repeats in tasks)
     write_run(folder, {name: [repeats[0] for repeats in tasks] for name, tasks in ends.items()},
               logs=False, settings={"repeats": often}, **changes)  # fmt: skip
+    return add_lines(folder, *(
+        episode(name, number, won, repeat=repeat)
+        for name, tasks in ends.items() for number, repeats in enumerate(tasks)
+        for repeat, won in enumerate(repeats[1:], start=2)
+    ))  # fmt: skip
+
+
+def add_lines(folder: Path, *lines: dict[str, Any]) -> Run:
+    """The run with more lines of episodes; a later line supersedes an earlier one."""
     with (folder / "episodes.jsonl").open("a") as out:
-        for name, tasks in ends.items():
-            for number, repeats in enumerate(tasks):
-                for repeat, won in enumerate(repeats[1:], start=2):
-                    out.write(json.dumps(episode(name, number, won, repeat=repeat)) + "\n")
+        out.writelines(json.dumps(line) + "\n" for line in lines)
     return read_run(folder)
 
 

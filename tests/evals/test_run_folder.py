@@ -27,7 +27,7 @@ from rpms.evals.records.schema import Episode, EpisodeLine, Manifest
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import slug
 from tests.evals import sample_runs
-from tests.evals.sample_runs import episode, manifest, step_log, task_id, write_run
+from tests.evals.sample_runs import add_lines, episode, manifest, step_log, task_id, write_run
 
 
 def test_a_run_comes_back_in_order(tmp_path: Path) -> None:
@@ -148,12 +148,6 @@ def test_the_manifest_is_replaced_whole(writer: RunWriter) -> None:
 TURN = {"action": "look", "observation": "a room", "failed": False, "reply": "is not asked for"}
 
 
-def appended(folder: Path, *lines: dict[str, Any]) -> Path:
-    with (folder / EPISODES).open("a") as out:
-        out.writelines(json.dumps(line) + "\n" for line in lines)
-    return folder
-
-
 def test_what_is_learned_from_an_episode(tmp_path: Path) -> None:
     """Its texts; those that a later line supersedes or that ended in an error teach nothing."""
     lines = {("B", 0): {"failure_mode": "model_error"}, ("B", 1): {"history": [TURN]}}
@@ -163,13 +157,13 @@ def test_what_is_learned_from_an_episode(tmp_path: Path) -> None:
     assert record["first_observation"].startswith("You are in the middle of a room.")
     assert record["history"] == [{"action": "look", "observation": "a room", "failed": False}]
     second = episode("B", 1, False, goal="second")
-    appended(folder, second, episode("B", 2, False, failure_mode="infrastructure_error"))
-    assert [r["goal"] for r in read_records(read_run(folder), ["B"])] == ["second"]
-    appended(folder, episode("B", 0, True, goal="at last"))
-    assert [r["goal"] for r in read_records(read_run(folder), ["B"])] == ["at last", "second"]
-    appended(folder, {name: value for name, value in second.items() if name != "history"})
+    run = add_lines(folder, second, episode("B", 2, False, failure_mode="infrastructure_error"))
+    assert [r["goal"] for r in read_records(run, ["B"])] == ["second"]
+    run = add_lines(folder, episode("B", 0, True, goal="at last"))
+    assert [r["goal"] for r in read_records(run, ["B"])] == ["at last", "second"]
+    run = add_lines(folder, {name: value for name, value in second.items() if name != "history"})
     with pytest.raises(RpmsError, match=rf"{EPISODES}:8: history: "):
-        read_records(read_run(folder), ["B"])
+        read_records(run, ["B"])
     (folder / EPISODES).unlink()
     begun = read_run(folder)
     assert begun.episodes == {} and read_records(begun, ["A"]) == [], "it has just begun"

@@ -96,15 +96,12 @@ class Results:
         """The episodes that count in rates, means and tests."""
         return self.episodes[self.episodes.counted]
 
-    def by(
-        self, *keys: str, of: pd.DataFrame | None = None
-    ) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-        """The judged episodes, or others, by arm, or by arm and run; also where there are none."""
-        table = self.judged if of is None else of
-        groups = dict(iter(table.groupby([*keys], observed=True)))
+    def by(self, *keys: str) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
+        """The judged episodes by arm, or by arm and run; also where there are none."""
+        groups = dict(iter(self.judged.groupby([*keys], observed=True)))
         values = {"condition": self.arms, "run": self.runs}
         for key in product(*(values[name] for name in keys)):
-            yield key, groups.get(key, table.iloc[:0])
+            yield key, groups.get(key, self.judged.iloc[:0])
 
     @cached_property
     def sides(self) -> dict[str, pd.DataFrame]:

@@ -114,8 +114,7 @@ def _common_tasks(runs: Sequence[Run]) -> dict[str, PlannedTask]:
     for run, frame in zip(runs[1:], frames[1:], strict=True):
         goals = {task.id: task.goal for task in run.manifest.tasks}
         tasks = {name: task for name, task in tasks.items() if goals.get(name) == task.goal}
-        misfits = card_differences(frames[0], frame)
-        if misfits:
+        if misfits := card_differences(frames[0], frame):
             raise RpmsError(
                 f"{runs[0].folder} and {run.folder} do not fit together: {'; '.join(misfits)}; "
                 "report them separately"

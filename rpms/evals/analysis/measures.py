@@ -125,10 +125,8 @@ def permutation(differences: Series) -> float:
     from scipy.stats import permutation_test
 
     differing = differences[differences != 0].to_numpy(float)
-    if not len(differing):
-        return 1.0
-    if len(differing) == 1:
-        return 1.0  # both signs are as extreme
+    if len(differing) < 2:
+        return 1.0  # of one difference both signs are as extreme
     test = permutation_test(
         (differing,), np.mean, permutation_type="samples", vectorized=True, n_resamples=SIGNS,
         batch=BATCH * 10, rng=np.random.default_rng(SEED),

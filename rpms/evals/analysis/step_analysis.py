@@ -143,13 +143,18 @@ class Analysis:
         cause = self.cause or Cause("", 0, "")
         return {
             **plain,
-            **{f"dropped_{re.sub('[ -]', '_', name)}": self.dropped.get(name, 0)
+            **{outcome_column(name): self.dropped.get(name, 0)
                for name in RECALL_OUTCOMES if name},
             **{verdict: self.verdicts.get(verdict, 0) for verdict in GUARDED},
             **{f"rejected_{kind}": self.rejected.get(kind, 0) for kind in KINDS},
             **{name: getattr(self, name) for name in BY_NAME},
             "cause": cause.kind, "cause_step": cause.step, "cause_text": cause.text,
         }  # fmt: skip
+
+
+def outcome_column(outcome: str) -> str:
+    """The column that counts the candidates with this outcome."""
+    return f"dropped_{re.sub('[ -]', '_', outcome)}"
 
 
 def analyse(

@@ -38,7 +38,6 @@ class Table:
     Attributes:
         id: a stable name, used in files and addresses.
         title: the heading.
-        source: model, split and commit in one line.
         columns: headings; the first ``labels`` of them are text, the rest figures, but for
             ``remark``.
         rows: each with one cell per column.
@@ -46,6 +45,7 @@ class Table:
         labels: the number of columns from the left that hold text.
         total: the last row is the total of the others.
         remark: the last column holds text, which may be long.
+        source: model, split and commit in one line.
         protocol: the protocol card in one line (``evals/records/protocol_card.py``), so that a
             copied table still carries it.
         model: the model that acted, which stands in caption and CSV.
@@ -53,13 +53,13 @@ class Table:
 
     id: str
     title: str
-    source: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     labels: int = 1
     total: bool = False
     remark: bool = False
+    source: str = ""
     protocol: str = ""
     model: str = ""
 

@@ -177,13 +177,6 @@ class Run:
         There is one for each repeat of a task; ``measures.py`` averages over the repeats. Of an
         experiment only the tasks count that every run which has them finished without an error.
         """
-        return self._judged[condition]
-
-    @cached_property
-    def _judged(self) -> dict[str, list[Episode]]:
-        return {name: self._without_errors(name) for name in self.conditions}
-
-    def _without_errors(self, condition: str) -> list[Episode]:
         episodes = [episode for episode in self.played(condition) if not episode.is_error]
         if not self.pooled:
             return episodes

@@ -18,7 +18,6 @@ from markupsafe import escape
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.report import Report, read_report
 from rpms.evals.analysis.report.page import (
     render_page,
@@ -29,7 +28,6 @@ from rpms.evals.analysis.report.page import (
 )
 from rpms.evals.analysis.report.rules import rule_texts, run_rules
 from rpms.evals.analysis.report.source import settings_of
-from rpms.evals.analysis.report.verdict import verdict
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.context import RunContext
@@ -180,16 +178,10 @@ def test_every_setting_is_told_without_passwords(tmp_path: Path) -> None:
     assert settings["conditions"]["A"]["k"] == 3, "a setting younger than the run has its default"
     assert settings["sessions"][0]["spent"] == {"tokens": 1200, "usd": 0.5}
     page = render_page(read_report(folder))
-    assert escape(text) in page and "<summary>Protocol" in page
-    assert "<details open" not in page and 'class="protocol" open' not in page
+    assert escape(text) in page
 
 
-def test_the_answer_comes_first_and_says_when(folder: Path) -> None:
-    page = render_page(read_report(folder))
-    lines = verdict(Results(read_run(folder)))
-    order = ["3 tasks, 12 episodes &middot; 2 Jan 2030, 03:04", *map(escape, lines),
-             'aria-label="Table: Results by condition"', "<summary>Protocol"]  # fmt: skip
-    assert lines and sorted(order, key=page.index) == order
+def test_the_time_of_a_run_is_written_out() -> None:
     assert written("2026-11-06T13:08:24+00:00") == "6 Nov 2026, 13:08 UTC" and written("") == ""
 
 
@@ -207,6 +199,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_figures_lead_to_the_episodes_behind_them(report: Report) -> None:
     page = html.unescape(render_page(report))
+    assert report.verdict and all(line in page for line in report.verdict)
     assert "#/episodes?counted=1&c=B&o=won" in page
     assert "#/episodes?c=A&failure_mode=wrong_termination" in page
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 from itertools import combinations
@@ -36,7 +35,7 @@ from rpms.evals.records.schema import EpisodeLine
 from rpms.evals.running.plan import Job
 from rpms.evals.running.runner import join_run
 from rpms.vocabulary.context import RunContext
-from tests.evals.sample_runs import LABEL, contexts, episode, write_repeats, write_run
+from tests.evals.sample_runs import LABEL, add_lines, contexts, episode, write_repeats, write_run
 
 # The paper's 2x2: how many of 134 each condition won, and alone against the baseline.
 PAPER = {"A": 48, "C": 55, "B": 68, "D": 80}
@@ -226,13 +225,7 @@ KNOWN = [[True] * 3, [True, True, False], [False, True, False], [False] * 3]
 
 
 def test_the_table_of_repeats(tmp_path: Path) -> None:
-    write_run(tmp_path, {"D": [ends[0] for ends in KNOWN]}, settings={"repeats": 3})
-    with (tmp_path / "episodes.jsonl").open("a") as out:
-        for number, ends in enumerate(KNOWN):
-            for repeat in (2, 3):
-                line = episode("D", number, ends[repeat - 1], repeat=repeat)
-                out.write(json.dumps(line) + "\n")
-    run = read_run(tmp_path)
+    run = write_repeats(tmp_path, {"D": KNOWN})
     assert run.complete
     table = repeat_table(Results(run))
     assert table.columns[2:] == ["pass^1", "pass^2", "pass^3", "flip rate"]
@@ -242,9 +235,7 @@ def test_the_table_of_repeats(tmp_path: Path) -> None:
     assert "trials" not in read_report(tmp_path).names
     # A task with an error in one repeat is left out.
     broken = episode("D", 0, False, repeat=2, failure_mode="model_error", error="gone")
-    with (tmp_path / "episodes.jsonl").open("a") as out:
-        out.write(json.dumps(broken) + "\n")
-    (row,) = rows(repeat_table(Results(read_run(tmp_path))))
+    (row,) = rows(repeat_table(Results(add_lines(tmp_path, broken))))
     assert row["tasks"] == 3 and row["pass^3"]["share"] == 0
 
 
@@ -283,9 +274,7 @@ def test_every_table_takes_all_repeats_and_each_task_once(tmp_path: Path) -> Non
 def test_a_repeat_that_is_missing_or_broken_leaves_its_task_in(tmp_path: Path) -> None:
     run = write_repeats(tmp_path, {"A": [[True, False, True, False], [False]]})
     broken = episode("A", 1, False, repeat=2, failure_mode="model_error", error="gone")
-    with (tmp_path / "episodes.jsonl").open("a") as out:
-        out.write(json.dumps(broken) + "\n")
-    (row,) = rows(main_table(Results(run := read_run(tmp_path))))
+    (row,) = rows(main_table(Results(run := add_lines(tmp_path, broken))))
     assert (row["episodes"], row["won"], row["errors"], row["not run"]) == (5, 2, 1, 2)
     assert row["success rate"]["share"] == pytest.approx((1 / 2 + 0) / 2)
     assert not run.complete
@@ -330,10 +319,8 @@ def test_the_table_of_trials(tmp_path: Path) -> None:
     """Won at once, won in the second trial, never won."""
     write_run(tmp_path, {"D": [True, False, False]}, settings={"trials": 3})
     later = [(1, 2, True), (2, 2, False), (2, 3, False)]
-    with (tmp_path / "episodes.jsonl").open("a") as out:
-        for number, trial, won in later:
-            out.write(json.dumps(episode("D", number, won, trial=trial)) + "\n")
-    run = read_run(tmp_path)
+    lines = (episode("D", number, won, trial=trial) for number, trial, won in later)
+    run = add_lines(tmp_path, *lines)
     table = trial_table(Results(run))
     assert run.complete
     assert [cell.text for cell in table.rows[0][1:]] == ["3", "33.3%", "66.7%", "66.7%"]

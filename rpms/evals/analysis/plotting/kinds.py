@@ -22,6 +22,7 @@ from rpms.evals.analysis.report.rounds import curves, entries_of
 from rpms.evals.analysis.report.rules import run_actions
 from rpms.evals.analysis.report.source import short_type
 from rpms.evals.analysis.report.verdict import LEVEL
+from rpms.evals.analysis.step_analysis import outcome_column
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 
@@ -108,7 +109,7 @@ def step_plot(data: Results) -> Figure | None:
 def memory_plot(data: Results) -> Figure | None:
     """The outcomes of all candidates from memory, by arm."""
     outcomes = [name for name in RECALL_OUTCOMES if name]
-    columns = [f"dropped_{name.replace(' ', '_').replace('-', '_')}" for name in outcomes]
+    columns = [outcome_column(name) for name in outcomes]
     sums = data.judged.groupby("condition", observed=True)[["recalled", *columns]].sum()
     sums = sums[sums.recalled > 0]
     if sums.empty:

@@ -122,10 +122,10 @@ class Report:
 
     @cached_property
     def tables(self) -> list[Table]:
-        manifest = self.run.manifest
+        source, protocol = self.origin
+        model = self.run.manifest.model_label
         made = (TABLES[name][0](self.data) for name in self.names)
-        protocol = protocol_of(manifest)
-        return [replace(t, protocol=protocol, model=manifest.model_label) for t in made]
+        return [replace(t, source=source, protocol=protocol, model=model) for t in made]
 
     @cached_property
     def verdict(self) -> list[str]:

@@ -11,8 +11,7 @@ from rpms.evals.analysis.causes import cause_rank
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import share, task_mean
 from rpms.evals.analysis.mechanisms import MECHANISMS, MEMORY, SELECTED
-from rpms.evals.analysis.report.source import source_of
-from rpms.evals.analysis.step_analysis import GUARDED, LEARNED
+from rpms.evals.analysis.step_analysis import GUARDED, LEARNED, outcome_column
 from rpms.evals.analysis.tables import (
     Cell,
     Table,
@@ -61,7 +60,7 @@ def failure_table(data: Results, *by_run: str) -> Table:
     }
     return Table(
         "-by-".join(["failures", *by_run]), "Failure modes" + (" by run" if by_run else ""),
-        source_of(data.run), ["failure mode", *by_run, *map(condition_title, data.arms)],
+        ["failure mode", *by_run, *map(condition_title, data.arms)],
         _counts(data, data.played, "failure_mode", rows, by_run), notes=[FAILURE_NOTE],
         labels=1 + len(by_run),
     )  # fmt: skip
@@ -101,7 +100,7 @@ def cause_table(data: Results, *by_run: str) -> Table:
     ]
     return Table(
         "-by-".join(["causes", *by_run]), "Causes of lost episodes" + (" by run" if by_run else ""),
-        source_of(data.run), ["cause", *by_run, *map(condition_title, data.arms)],
+        ["cause", *by_run, *map(condition_title, data.arms)],
         _counts(data, lost, "cause", rows, by_run), notes=notes, labels=1 + len(by_run),
         total=not by_run,
     )  # fmt: skip
@@ -110,19 +109,19 @@ def cause_table(data: Results, *by_run: str) -> Table:
 def step_table(data: Results) -> Table:
     """The paper's table of efficiency."""
     rows = []
-    for (name,), side in data.by("condition"):
+    for name, side in data.sides.items():
         parts = (side, side[side.success], side[~side.success])
         means = (mean_cell(task_mean(part, "steps")) for part in parts)
         rows.append([label(condition_title(name)), *means])
     columns = ["condition", "steps, all", "steps, won", "steps, lost"]
     notes = ["Means per episode. Intervals resample tasks, each with all its episodes."]
-    return Table("steps", "Steps per episode", source_of(data.run), columns, rows, notes=notes)
+    return Table("steps", "Steps per episode", columns, rows, notes=notes)
 
 
 def error_table(data: Results) -> Table:
     rows = [
         [label(condition_title(name)), *_error_cells(side[side.logged.astype(bool)])]
-        for (name,), side in data.by("condition")
+        for name, side in data.sides.items()
     ]
     columns = ["condition", "rejected actions (P1)", "repeated rejections", "format errors"]
     columns += ["belief errors (P2)", "checked steps", "against a rule"]
@@ -136,7 +135,7 @@ def error_table(data: Results) -> Table:
         "its episodes.",
     ]
     title = "Rejected actions and belief errors"
-    return Table("errors", title, source_of(data.run), columns, rows, notes=notes)
+    return Table("errors", title, columns, rows, notes=notes)
 
 
 def _error_cells(logged: DataFrame) -> Iterator[Cell]:
@@ -152,7 +151,7 @@ def _error_cells(logged: DataFrame) -> Iterator[Cell]:
 def mechanism_table(data: Results) -> Table:
     """What became of the memories between retrieval and prompt."""
     rows = [
-        row for (name,), side in data.by("condition") if side.recalled.sum()
+        row for name, side in data.sides.items() if side.recalled.sum()
         for row in _mechanism_rows(side, condition_title(name))
     ]  # fmt: skip
     notes = [
@@ -166,7 +165,7 @@ def mechanism_table(data: Results) -> Table:
     ]
     columns = ["condition", "mechanism", "candidates", "of all", "prompts changed"]
     title = "Mechanisms between memory and prompt"
-    return Table("mechanisms", title, source_of(data.run), columns, rows, notes=notes, labels=2)
+    return Table("mechanisms", title, columns, rows, notes=notes, labels=2)
 
 
 def named_sums(side: DataFrame, column: str) -> dict[str, int]:
@@ -180,8 +179,7 @@ def named_sums(side: DataFrame, column: str) -> dict[str, int]:
 def _mechanism_rows(side: DataFrame, title: str) -> Iterator[Sequence[Cell]]:
     kinds = named_sums(side, "conflicts")
     outcomes: dict[str, int] = {
-        name: int(side[f"dropped_{name.replace(' ', '_').replace('-', '_')}"].sum())
-        for name in RECALL_OUTCOMES if name
+        name: int(side[outcome_column(name)].sum()) for name in RECALL_OUTCOMES if name
     }  # fmt: skip
     total, extras = int(side.recalled.sum()), sum(kinds.get(kind, 0) for kind in EXTRA_KINDS)
     outcomes["arbitration"] -= extras
@@ -230,7 +228,7 @@ def _changed_share(side: DataFrame, mechanism: str) -> float | None:
 
 def conflict_table(data: Results) -> Table:
     """Planted and learned advice that reached arbitration."""
-    rows = [row for (name,), side in data.by("condition") for row in _conflict_rows(side, name)]
+    rows = [row for name, side in data.sides.items() for row in _conflict_rows(side, name)]
     notes = [
         "Candidates are the snippets and lessons that reached arbitration, counted at each step. "
         "Planted: rule is advice that a rule forbids by construction; corrupted is advice changed "
@@ -243,9 +241,7 @@ def conflict_table(data: Results) -> Table:
     ]
     columns = ["condition", "advice", "success rate", "candidates", "removed", "warned",
                "shown", "entries", "always caught"]  # fmt: skip
-    return Table(
-        "conflict", "Planted conflicts", source_of(data.run), columns, rows, labels=2, notes=notes
-    )
+    return Table("conflict", "Planted conflicts", columns, rows, labels=2, notes=notes)
 
 
 def _conflict_rows(side: DataFrame, name: str) -> Iterator[list[Cell]]:
@@ -291,12 +287,12 @@ def guard_table(data: Results) -> Table:
         "rules with the most vetoes; 'procedure' means that no rule forbade the action but it was "
         "not applicable to the sub-goal.",
     ]
-    return Table("guard", "Guard decisions", source_of(data.run), columns, rows, notes=notes)
+    return Table("guard", "Guard decisions", columns, rows, notes=notes)
 
 
 def token_table(data: Results) -> Table:
     rows = []
-    for (name,), side in data.by("condition"):
+    for name, side in data.sides.items():
         played, logged = data.played[data.played.condition == name], side[side.logged.astype(bool)]
         prompt, steps = side.prompt_tokens.sum(), logged.steps.sum()
         means = side[["prompt_tokens", "output_tokens", "seconds"]].astype(float).mean()
@@ -324,7 +320,7 @@ def token_table(data: Results) -> Table:
         "reused.",
         *_cost_notes(data),
     ]
-    return Table("tokens", "Tokens and cost", source_of(data.run), columns, rows, notes=notes)
+    return Table("tokens", "Tokens and cost", columns, rows, notes=notes)
 
 
 def _cost(judged: DataFrame, played: DataFrame) -> Cell:

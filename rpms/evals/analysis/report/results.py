@@ -28,7 +28,7 @@ from rpms.evals.analysis.measures import (
     per_task,
     task_mean,
 )
-from rpms.evals.analysis.report.source import borrowed_memory, short_type, source_of
+from rpms.evals.analysis.report.source import borrowed_memory, short_type
 from rpms.evals.analysis.tables import (
     NONE,
     Cell,
@@ -99,7 +99,7 @@ def main_table(data: Results) -> Table:
     switches = {name: [run.settings(name).get(part) for part in SWITCHES] for name in data.arms}
     parts = SWITCHES if len({*map(repr, switches.values())}) > 1 else ()
     rows = []
-    for (name,), side in data.by("condition"):
+    for name, side in data.sides.items():
         gained = (
             Cell("") if name == first else gain(tested(data, (first, name)).difference, data.metric)
         )
@@ -121,7 +121,7 @@ def main_table(data: Results) -> Table:
         *missing_notes(data),
     ]
     return Table(
-        "main", "Results by condition", source_of(run), [*columns, "errors", "not run"], rows,
+        "main", "Results by condition", [*columns, "errors", "not run"], rows,
         notes=notes,
     )  # fmt: skip
 
@@ -184,7 +184,7 @@ def run_table(data: Results) -> Table:
             f"{FIGURES[data.metric]}, over the tasks that all runs share. Gains are over the first "
             "condition of the same run."
         ]  # fmt: skip
-    return Table("runs", title, source_of(run), columns, rows, notes=notes, labels=2)
+    return Table("runs", title, columns, rows, notes=notes, labels=2)
 
 
 def _separate_runs(data: Results) -> Iterator[list[Cell]]:
@@ -279,7 +279,7 @@ def type_table(data: Results, *by_run: str) -> Table:
     columns = [f"{short_type(run, kind)} ({n})" for kind, n in sizes.items()]
     title = f"Results by {'family' if data.metric == 'floored' else 'goal type'}"
     return Table(
-        "-by-".join(["types", *by_run]), f"{title} and run" if by_run else title, source_of(run),
+        "-by-".join(["types", *by_run]), f"{title} and run" if by_run else title,
         ["condition", *by_run, *columns, f"all ({len(run.manifest.tasks)})"], rows,
         notes=[f"The {UNITS[data.metric]}. In brackets: the number of tasks."],
         labels=1 + len(by_run),
@@ -314,7 +314,7 @@ def task_table(data: Results) -> Table:
         [label("all"), *(figure(side, data.metric, ("c", arm)) for arm, side in data.sides.items())]
     )
     return Table(
-        "tasks", "Results by task", source_of(data.run), ["", *map(condition_title, data.arms)],
+        "tasks", "Results by task", ["", *map(condition_title, data.arms)],
         rows, notes=[f"{FIGURES[data.metric]}."], total=True,
     )  # fmt: skip
 
@@ -366,7 +366,7 @@ def pair_table(data: Results) -> Table:
         "the prompt, which rules and memory always show.",
     ]
     return Table(
-        "pairs", "Pairwise comparisons", source_of(run),
+        "pairs", "Pairwise comparisons",
         [*columns, *won, f"{test} p", f"{test} p, Holm", "differ in"], rows, notes=notes, labels=2,
         remark=True,
     )  # fmt: skip
@@ -417,7 +417,7 @@ def square_table(data: Results) -> Table:
         GROUNDS[name],
     ]
     return Table(
-        "square", "Rules x memory", source_of(data.run),
+        "square", "Rules x memory",
         ["", "rules off", "rules on", "gain of rules"], rows, notes=notes, total=True,
     )  # fmt: skip
 
@@ -426,7 +426,7 @@ def repeat_table(data: Results) -> Table:
     """pass^k and the flip rate; tasks with a missing repeat or an error are left out."""
     repeats = data.run.repeats
     powers, rows = sorted({1, 2, repeats}), []
-    for (name,), side in data.by("condition"):
+    for name, side in data.sides.items():
         tasks = side.groupby("task", sort=False).success.agg(["sum", "size"])
         wins = tasks[tasks["size"] == repeats]["sum"]
         passed = [wins.map(lambda won, k=k: comb(won, k) / comb(repeats, k)) for k in powers]
@@ -435,7 +435,7 @@ def repeat_table(data: Results) -> Table:
         rows.append([label(condition_title(name)), count(len(wins)), *figures])
     columns = ["condition", "tasks", *(f"pass^{k}" for k in powers), "flip rate"]
     return Table(
-        "repeats", f"{repeats} repeats", source_of(data.run), columns, rows,
+        "repeats", f"{repeats} repeats", columns, rows,
         notes=["pass^k is the probability that k repeats of a task all succeed. The flip rate is "
                "the share of tasks that were both won and lost. Tasks with a missing repeat or an "
                "error are left out of this table."],
@@ -445,13 +445,13 @@ def repeat_table(data: Results) -> Table:
 def trial_table(data: Results) -> Table:
     """One row per arm: the share of tasks won by the first trial, by the second, and so on."""
     trials, rows = range(1, data.run.trials + 1), []
-    for (name,), side in data.by("condition"):
+    for name, side in data.sides.items():
         within = (side.assign(success=side.success & (side.trial <= trial)) for trial in trials)
         shares = (_plain_wins(figure(each, "success", ("c", name))) for each in within)
         rows.append([label(condition_title(name)), count(side.task.nunique()), *shares])
     columns = ["condition", "tasks", *(f"by trial {n}" for n in trials)]
     return Table(
-        "trials", f"Up to {data.run.trials} trials of a task", source_of(data.run), columns, rows,
+        "trials", f"Up to {data.run.trials} trials of a task", columns, rows,
         notes=["A task is tried again until it is won. The step logs show the cross-trial memory. "
                "The other tables use the last trial of each task, so their figures are not "
                "comparable with those of a single trial."],

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import task_mean
 from rpms.evals.analysis.report.results import UNITS
-from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.tables import NONE, Cell, Table, label, number, percent
 from rpms.evals.records.conditions import described, effective
 from rpms.evals.records.run_folder import Run
@@ -85,7 +84,7 @@ def round_table(data: Results, *by_run: str) -> Table:
     ]  # fmt: skip
     title = "Learning curve over rounds of memory"
     return Table(
-        "-by-".join(["rounds", *by_run]), f"{title}, by run" if by_run else title, source_of(run),
+        "-by-".join(["rounds", *by_run]), f"{title}, by run" if by_run else title,
         ["round", *(by_run or ["entries"]), *found], rows, labels=1 + len(by_run),
         notes=[f"The {UNITS[data.metric]} with the memory of each round.{before}"],
     )  # fmt: skip

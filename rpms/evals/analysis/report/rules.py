@@ -11,7 +11,6 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import share
 from rpms.evals.analysis.report.behaviour import named_sums
-from rpms.evals.analysis.report.source import source_of
 from rpms.evals.analysis.tables import Cell, Table, label, share_cell
 from rpms.evals.records.run_folder import Run
 from rpms.rules.judgement import KNOWN_ACTION
@@ -52,7 +51,7 @@ def rule_table(data: Results) -> Table:
         "environment may accept an action that breaks a rule. Intervals resample tasks."
     ]
     return Table(
-        "rules", "Rules broken", source_of(run),
+        "rules", "Rules broken",
         ["rule", "rule text", *map(condition_title, run.conditions)], rows, notes=notes, labels=2,
     )  # fmt: skip
 
