@@ -454,9 +454,13 @@ def _unknown_terms(
             yield _no_parameter(inner.head, rule, where)
 
 
-def _no_parameter(name: str, rule: ActionRule, where: str, things: Sequence[str] = ()) -> str:
-    near = _near(name, [*rule.parameters, *things])
-    advice = "" if near else f"; add it to the arguments of {rule.id}"
+def _no_parameter(
+    name: str, rule: ActionRule, where: str, things: Sequence[str] | None = None
+) -> str:
+    """The fault, with what to write; where a thing can stand as well, ``things`` are the declared."""
+    near = _near(name, [*rule.parameters, *(things or ())])
+    declared = "" if things is None else ", or to 'things' if no argument names it"
+    advice = "" if near else f"; add it to the arguments of {rule.id}{declared}"
     return f"'{name}' in '{where}' is no parameter of '{rule.name}'{near}{advice}"
 
 
