@@ -457,7 +457,7 @@ def _unknown_terms(
 def _no_parameter(
     name: str, rule: ActionRule, where: str, things: Sequence[str] | None = None
 ) -> str:
-    """The fault, with what to write; where a thing can stand as well, ``things`` are the declared."""
+    """The fault and what to write; ``things`` are those declared, where one may stand."""
     near = _near(name, [*rule.parameters, *(things or ())])
     declared = "" if things is None else ", or to 'things' if no argument names it"
     advice = "" if near else f"; add it to the arguments of {rule.id}{declared}"
