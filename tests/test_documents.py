@@ -173,6 +173,15 @@ def test_no_page_sends_anyone_to_a_paid_model_without_a_budget() -> None:
     assert seen
 
 
+def test_the_readme_names_the_targets_of_a_fresh_machine() -> None:
+    """One command runs the main job, the other one the tests: as the CI does."""
+    targets = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)}
+    (setup,) = [text for page, text in blocks("sh") if page == PAGES[0] and "make setup" in text]
+    named = re.findall(r"^make ([a-z-]+)", setup, re.M)
+    assert {"demo", "test"} <= {*named} <= targets
+    assert re.search(r"^make .*\btest$", (ROOT / ".ci" / "run").read_text("utf-8"), re.M)
+
+
 def test_the_options_in_the_text_exist() -> None:
     """Calls in running text may leave out arguments."""
     program, seen = typer.main.get_command(app), 0
