@@ -62,7 +62,7 @@ def check(
     default the first.
 
     With --policy, the check also lists the sentences of a policy that no rule has as its 'source',
-    and the sources that are not in the policy. They are information, not problems.
+    and the sources that are not in the policy. With --strict they are problems, else information.
     """
     from rpms.commands.terminal_tables import print_rows
     from rpms.commands.world_check import check_world

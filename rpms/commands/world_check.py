@@ -15,7 +15,7 @@ from rpms.envs.registry import BUILT_IN
 from rpms.guard.conversation import ConversationTracker
 from rpms.guard.examples import example_problems, field_problems, unexercised, unsourced
 from rpms.guard.procedure import applicable_actions, why_nothing
-from rpms.guard.sources import Citations, compare_policy
+from rpms.guard.sources import Citations, compare_policy, left_over, undecided
 from rpms.guard.tools import tool_problems
 from rpms.prompts.examples import load_example, missing_prompts
 from rpms.rules import Manual, check_action
@@ -47,7 +47,7 @@ def check_world(
         rules: a folder that overlays its manual.
         policy: the text of a policy, which is compared with the sources of rules.
         strict: every rule needs an allowed and a refused example, and every condition one that
-            makes it true and one that makes it false.
+            makes it true and one that makes it false; every sentence of the policy is decided.
     """
     over = Path(rules) if rules else None
     prompted = not isinstance(world, ToolWorld)  # else another agent acts and prompts
@@ -65,10 +65,11 @@ def check_world(
         mismatches = [("environment", rule, words) for rule, words in differences]
         # The examples would only repeat a misspelt tool or argument.
         found = mismatches or [*field_problems(tracker.manual), *example_problems(tracker)]
-        if strict and not found:
-            found += [*unexercised(tracker), *unsourced(tracker.manual)]
-        problems += find_places(found, world.rules, over=over)
         citations = compare_policy(tracker.manual, policy) if policy else None
+        if strict and not found:
+            found += [*unexercised(tracker), *unsourced(tracker.manual), *undecided(tracker.manual)]
+            found += left_over(citations) if citations else ()
+        problems += find_places(found, world.rules, over=over)
     # Tests cover the built-in environments; with problems in the rules no episode runs.
     if prompted and world.name not in BUILT_IN and not problems:
         problems += _procedure_problems(world, load_manual(world.name, rules), over)

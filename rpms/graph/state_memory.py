@@ -31,6 +31,7 @@ from rpms.rules import match_action
 from rpms.rules.answers import belief_after
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import slug, valid
 from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
 
@@ -57,6 +58,12 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
     def __init__(self, world: str, **overrides: Any) -> None:
         """``world`` names the environment; ``overrides`` are settings of ``RunContext``."""
         super().__init__()
+        if not isinstance(world, str):
+            name = getattr(world, "name", "")
+            raise RpmsError(
+                f"{type(self).__name__} takes the name of an environment, which 'rpms worlds' lists"
+                + (f": '{name}'" if name else "")
+            )
         self.env, self.overrides = get_environment(world), overrides
         self.context = settings({**BASELINE.plain, **overrides})
         self.manual = load_manual(world, self.context.rules_dir, self.context.without_rules)

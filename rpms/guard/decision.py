@@ -66,7 +66,8 @@ class Judgement(NamedTuple):
 
     def words(self, call: Call) -> str:
         """The answer to a refused call, on one line: every rule that refuses it, what helps."""
-        advice = f" {self.repair[:1].upper()}{self.repair[1:]}." if self.repair else ""
+        begins = self.repair[:1] if self.fruitless else self.repair[:1].upper()  # a tool's name
+        advice = f" {begins}{self.repair[1:]}." if self.repair else ""
         reasons = [(self.rule, self.reason), *self.also]
         stops = ("" if reason.endswith("?") else "." for _, reason in reasons)
         texts = [f"[{rule}]: {why}{stop}" for (rule, why), stop in zip(reasons, stops, strict=True)]

@@ -57,6 +57,21 @@ class Citations(NamedTuple):
     strange: list[tuple[str, str]]
 
 
+def undecided(manual: Manual) -> Iterator[tuple[str, str, str]]:
+    """Sentences of a new manual that are neither a rule nor known to be not checkable."""
+    for words, reason in manual.environment.not_checkable.items():
+        if reason == UNDECIDED:
+            yield "environment", "not_checkable", f"{UNDECIDED}: {words}"
+
+
+def left_over(citations: Citations) -> Iterator[tuple[str, str, str]]:
+    """Sentences without a rule or a reason, and sources that are not in the policy (any more)."""
+    for sentence in citations.uncited:
+        yield "environment", "policy", f"no rule cites line {sentence.line}: {sentence.text}"
+    for rule, source in citations.strange:
+        yield "environment", rule, f"its source is not in the policy: {source}"
+
+
 def compare_policy(manual: Manual, policy: str) -> Citations:
     """Compare the sentences of a policy with the sources of the rules."""
     text, sentences = f" {_plain(policy)} ", split_sentences(policy)

@@ -54,7 +54,9 @@ class Texts:
         self.loose, self.matter = loose, False
 
     def key(self, value: Any) -> Any:
-        """What two equal values have in common."""
+        """What two equal values have in common; a text "null" is null only where that binds."""
+        if value is None and not self.loose:
+            return None
         word = as_word(value)
         return self.form(word) if isinstance(word, str) else word
 
@@ -65,8 +67,9 @@ class Texts:
     def equal(self, value: Any, other: Any) -> bool:
         """Return whether two values are the same."""
         same: bool = self.key(value) == self.key(other)
-        if not same and isinstance(value, str) and isinstance(other, str):
-            self.matter = self.matter or plain(value) == plain(other)
+        words = as_word(value), as_word(other)
+        if not same and all(isinstance(word, str) for word in words):
+            self.matter = self.matter or plain(words[0]) == plain(words[1])
         return same
 
 
@@ -109,7 +112,7 @@ def value_of(term: Term, scope: Scope) -> Any:
         return _walk(scope.tools.tables[term.head], term.path)
     if term.path:
         return _walk(_record_of(scope, term.head), term.path)
-    return term.head
+    return None if term.head == "null" else term.head
 
 
 def record_name(parts: Iterable[Any]) -> str:

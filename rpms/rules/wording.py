@@ -6,9 +6,10 @@ Prompts, vetoes and refusals print these texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from itertools import chain
 
 from rpms.rules.predicates import (
     CONDITIONS,
@@ -22,7 +23,7 @@ from rpms.rules.predicates import (
     reads_values,
     scope_of,
 )
-from rpms.rules.scalars import ABSENT, INVALID, NO_ENTRY, UNKNOWN, Special
+from rpms.rules.scalars import ABSENT, INVALID, NO_ENTRY, UNKNOWN, Special, as_word
 from rpms.rules.terms import CONTEXT, ITEM, NOW, Term, parse_term
 from rpms.rules.things import UNSHOWN
 from rpms.rules.values import FUNCTIONS, WINDOW, Scope, is_function, items_of, value_of
@@ -124,22 +125,27 @@ def contrary(
     All of it comes from the belief. Each condition over things declares what holds instead of it;
     of the others, the values of their terms or of their parts are stated.
     """
+    clauses = _instead(predicate, belief, facts, bindings)
+    return " and ".join(dict.fromkeys(filter(None, clauses)))
+
+
+def _instead(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
+) -> list[str]:
+    """What holds instead, a clause for each fact."""
     if reads_values(predicate.name):
         if CONDITIONS[predicate.name].quantifies:
             return _items_instead(predicate, belief, facts, bindings)
         scope = scope_of(belief, facts, bindings)
         if bare := _of_a_list(predicate, scope):
-            return bare
-        parts = (value_clause(term, scope) for term in predicate.arguments)
-        return " and ".join(dict.fromkeys(filter(None, parts)))
+            return [bare]
+        return [value_clause(term, scope) for term in predicate.arguments]
     if predicate.name in facts.predicates:
         return _choices_instead(predicate, belief, facts, bindings)
     names = tuple(str(bindings.get(name, name)) for name in predicate.arguments)
     instead = CONDITIONS.get(predicate.name, _UNWORDED).instead
     words = instead(predicate._replace(arguments=names), belief, facts) if instead else ""
-    if isinstance(words, str):
-        return words
-    return " and ".join(statement(fact, {}, facts) for fact in words)
+    return [words] if isinstance(words, str) else [statement(fact, {}, facts) for fact in words]
 
 
 def _of_a_list(predicate: Predicate, scope: Scope) -> str:
@@ -171,7 +177,7 @@ def of_items(predicate: Predicate, number: int, length: int) -> tuple[str, str]:
 
 def _choices_instead(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
-) -> str:
+) -> list[str]:
     """State what holds instead of each choice of a composed predicate, if all ask for evidence.
 
     For other predicates the hand and the location would be repeated for each choice.
@@ -179,52 +185,42 @@ def _choices_instead(
     inner = inner_bindings(predicate, belief, facts, bindings)
     if isinstance(inner, Special):
         scope = scope_of(belief, facts, bindings)
-        return _of_a_list(predicate, scope) or value_clause(predicate.arguments[0], scope)
+        return [_of_a_list(predicate, scope) or value_clause(predicate.arguments[0], scope)]
     choices = choices_of(predicate, facts)
     if any(p.name != "seen" and not reads_values(p.name) and p.name not in facts.predicates
            for choice in choices for p in choice):  # fmt: skip
-        return ""
-    parts: list[str] = []
+        return []
+    parts: list[list[str]] = []
     for choice in choices:
         truths = {part: evaluate(part, belief, facts, inner) for part in choice}
         if predicate.positive:
             unmet = [part for part, truth in truths.items() if not truth]
             unmet.sort(key=lambda part: truths[part] is None)  # a contradiction before a gap
-            parts += [contrary(part, belief, facts, inner) for part in unmet[:1]]
+            parts += [_instead(part, belief, facts, inner) for part in unmet[:1]]
         elif False not in truths.values():
-            parts += [contrary(part, belief, facts, inner) for part in choice]
-    if UNSHOWN in parts:
-        return UNSHOWN
-    return _joined(parts) if all(parts) else ""
-
-
-# A clause about a value that no answer has shown; others may have an "and" of their own.
-_AROUND_UNSHOWN = re.compile(r" and (?=no answer has shown )|(?<= yet) and ")
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """Join clauses, each missing value once."""
-    clauses = (clause for part in parts for clause in _AROUND_UNSHOWN.split(part))
-    return " and ".join(dict.fromkeys(filter(None, clauses)))
+            parts += [_instead(part, belief, facts, inner) for part in choice]
+    if [UNSHOWN] in parts:
+        return [UNSHOWN]
+    return [*chain(*parts)] if all(map(any, parts)) else []
 
 
 def _items_instead(
     predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, str]
-) -> str:
+) -> list[str]:
     """State the values of each item that a condition looks at."""
     listed, *conditions = predicate.arguments
     scope = scope_of(belief, facts, bindings)
     items = items_of(parse_term(listed), scope)
     if isinstance(items, Special) or not items:
-        return value_clause(listed, scope)
+        return [value_clause(listed, scope)]
     parts: list[str] = []
     for item in items[:MOST_ITEMS]:
         inner = scope.of_item(item).bindings
         for condition in map(parse_predicate, conditions):
             if evaluate(condition, belief, facts, inner) is not (predicate.name != "none"):
-                parts.append(contrary(condition, belief, facts, inner))
+                parts += _instead(condition, belief, facts, inner)
                 break
-    return _joined(parts)
+    return parts
 
 
 def spoken(text: str, scope: Scope) -> str:
@@ -305,6 +301,7 @@ def value_clause(text: str, scope: Scope) -> str:
         return f"there is not {words}"
     if isinstance(value, Mapping):
         return f"{words} has {', '.join(map(str, value))[:LONGEST]}"
+    value = as_word(value) if value is None or isinstance(value, bool) else value
     shown = value if isinstance(value, Decimal | str | int | float | datetime) else repr(value)
     shown = repr(shown) if isinstance(shown, str) and not shown.strip().isprintable() else shown
     return f"{words} is {str(shown)[:LONGEST] or 'empty'}"

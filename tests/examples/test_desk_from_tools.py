@@ -57,6 +57,8 @@ def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
     assert written.code == 0 and "RulesGuard(WORLD)" in written.out
     checked = shell("rpms rules check --env shopdesk --policy policy.md", tmp_path)
     assert checked.code == 0 and "not yet decided: Be kind." in checked.out
+    strict = shell("rpms rules check --env shopdesk --strict", tmp_path)
+    assert strict.code == 2 and "not_checkable: not yet decided: Be kind." in strict.out
     file = tmp_path / "shopdesk" / "rules" / "environment.yaml"
     text = file.read_text(encoding="utf-8")
     file.write_text(uncommented(text))
@@ -73,6 +75,11 @@ def test_from_tools_to_the_first_refusal(tmp_path: Path, shell: Shell) -> None:
     rules["policy"], rules["not_checkable"] = [need], {"Be kind.": "about words"}
     file.write_text(yaml.safe_dump(rules))
     assert shell("rpms rules check --env shopdesk --policy policy.md", tmp_path).code == 0
+    (tmp_path / "new.md").write_text("Pay back at most half of it. Be kind.")
+    strict = shell("rpms rules check --env shopdesk --policy new.md --strict", tmp_path)
+    assert strict.code == 2
+    assert "policy: no rule cites line 1: Pay back at most half of it." in strict.out
+    assert "P-FIRST: its source is not in the policy" in strict.out
     sys.path.insert(0, str(tmp_path))
     try:
         from own import PAID, tools  # type: ignore[import-not-found]

@@ -103,6 +103,11 @@ def test_a_folder_that_cannot_be_used_is_refused_when_the_recorder_is_made(
         Recorder(NAME, tmp_path / "out")
 
 
+def test_an_environment_in_place_of_its_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RpmsError, match=f"Recorder takes the name .*: '{NAME}'"):
+        Recorder(get_environment(NAME), tmp_path / "out")  # type: ignore[arg-type]
+
+
 def test_a_folder_below_a_file_and_a_full_disk_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RpmsError, match=r"cannot write to .*Not a directory"):

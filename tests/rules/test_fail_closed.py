@@ -110,6 +110,38 @@ def test_none_of_a_list(has: list[str], allowed: bool, tmp_path: Path) -> None:
     assert desk.judge(desk.begin(), Call("act", {"order_id": "O1"})).verdict == "refuse"
 
 
+@pytest.mark.parametrize(
+    ("condition", "value", "allowed"),
+    [
+        ("equal(order.held_by, null)", None, True),
+        ("equal(order.held_by, null)", "null", False),
+        ("equal(order.held_by, null)", "", False),
+        ("not equal(order.held_by, null)", "null", False),
+        ("not equal(order.held_by, null)", "M1", True),
+    ],
+)
+def test_the_text_null_is_null_only_where_that_refuses(
+    condition: str, value: Any, allowed: bool, tmp_path: Path
+) -> None:
+    desk = tracker(tmp_path, policy=[{"id": "P-X", "action": "act", "needs": [condition]}])
+    judgement = desk.judge(after(desk, held_by=value), Call("act", {"order_id": "O1"}))
+    assert (judgement.verdict == "allow") is allowed, judgement
+
+
+def test_a_refusal_states_each_fact_once_and_values_as_json_has_them(tmp_path: Path) -> None:
+    free = [["equal(order.held_by, null)"], ["equal(order.held_by, x)"]]
+    rules = [
+        {"id": "P-X", "action": "act", "needs": ["free"]},
+        {"id": "P-Y", "action": "act", "needs": ["equal(order.open, false)"]},
+    ]
+    desk = tracker(tmp_path, policy=rules, predicates={"free": free})
+    call = Call("act", {"order_id": "O1", "x": "M1"})
+    judgement = desk.judge(after(desk, held_by="M2", open=True), call)
+    reasons = dict([(judgement.rule, judgement.reason), *judgement.also])
+    assert reasons["P-X"].count("the held_by of O1 is M2") == 1
+    assert reasons["P-Y"].endswith("the open of O1 is true")
+
+
 def test_one_line_is_enough_to_make_a_rule_apply(tmp_path: Path) -> None:
     when = ["any(order.lines, equal(item.kind, controlled))"]
     rule = {"id": "P-X", "action": "act", "when": when, "needs": [NEVER]}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -86,12 +87,16 @@ def test_other_sources_are_refused(source: str) -> None:
 def test_lists_sentences_and_commands_are_the_simulators_own(simulator: Simulator) -> None:
     """All split borders, and a sentence of each task."""
     server = simulator._server
+
+    def texts(listed: Any) -> list[str]:
+        return simulator.call(lambda: [str(item) for item in listed()])
+
     for name, science in catalogue().items():
         variation = science.dev[-1]
         simulator.load(name, variation, simplifications())
         assert simulator.description() == description(name, variation)
         train, dev, test = (
-            [int(number) for number in simulator._strings(listed)]
+            [int(number) for number in texts(listed)]
             for listed in (
                 server.getVariationsTrain, server.getVariationsDev, server.getVariationsTest
             )
@@ -100,6 +105,6 @@ def test_lists_sentences_and_commands_are_the_simulators_own(simulator: Simulato
             list(science.split(split)) for split in ("train", "dev", "test")
         )
         assert test[-1] + 1 == science.variations
-    verbs = {command.split()[0] for command in simulator._strings(server.getPossibleActions)}
+    verbs = {command.split()[0] for command in texts(server.getPossibleActions)}
     # Its list leaves out the electrical commands, which our simplifications switch off.
     assert verbs == set(command_verbs()) - {"connect", "disconnect"}
