@@ -8,9 +8,9 @@ those of the guard.
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,10 @@ def _calls(log: Path) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]]]:
 
 
 if __name__ == "__main__":
-    facts, guard = by_facts(Path(sys.argv[1])), by_guard(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path, help="recorded conversations, packed by xz")
+    asked = parser.parse_args()
+    facts, guard = by_facts(asked.log), by_guard(asked.log)
     for title, found in (
         ("facts and guard", facts & guard),
         ("facts alone", facts - guard),

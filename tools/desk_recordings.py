@@ -11,9 +11,9 @@ the call finds it.
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,9 +81,13 @@ def changes_of(desk: ServiceDesk, log: Path, rules: str = "") -> Iterator[Record
 
 def main() -> None:
     """Print each refused call and the totals."""
-    name, log, *rules = sys.argv[1:]
-    desk = cast(ServiceDesk, get_environment(name))
-    calls = [*changes_of(desk, Path(log), *rules)]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("desk", help="airline or retail")
+    parser.add_argument("log", type=Path, help="conversations, packed by xz or not")
+    parser.add_argument("rules", nargs="?", default="", help="a folder laid over the rules")
+    asked = parser.parse_args()
+    desk = cast(ServiceDesk, get_environment(asked.desk))
+    calls = [*changes_of(desk, asked.log, asked.rules)]
     for each in calls:
         if each.found.verdict != "fine":
             reward = "reward" if each.rewarded else "no reward"

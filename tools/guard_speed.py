@@ -9,7 +9,7 @@ ratio compares the call of a guarded tool with the same call of the tool alone.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -74,7 +74,9 @@ def times(call: Callable[[], Any], count: int) -> list[float]:
 
 def main() -> None:
     """Print a line for each number of rules."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("calls", nargs="?", type=int, default=200)
+    count = parser.parse_args().calls
     given = {"order_id": "O1", "usd": 5.0}
     for rules in (0, 20, 100, 400):
         with TemporaryDirectory() as folder:

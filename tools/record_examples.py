@@ -11,8 +11,8 @@ manual's policy on train tickets. Run it again after a change of the planner or 
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -176,4 +176,6 @@ def _plan(goal: GoalSpec) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("worlds", nargs="*", help="by default all")
+    main(parser.parse_args().worlds)
