@@ -5,6 +5,7 @@ One is played whole and in processes; of the others fewer tasks will do.
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable
 from functools import partial
@@ -79,7 +80,12 @@ def test_the_script_of_the_page_answers_with_a_verdict_a_figure_and_a_table(
     runpy.run_path("my_filter.py", run_name="__main__")
     out = capsys.readouterr().out
     assert "means over 3 runs: seed 1, seed 2, seed 3." in out
-    assert "D my-filter vs D: no significant difference" in out and "1 task, 3 runs." in out
+    assert "D my-filter vs D: no significant difference" in out and "1 task, 3 runs, " in out
+    assert re.search(r"prompts differ at \d+ of \d+ shared steps\.", out)
+    block = page.partition("```text\nFigures are means over 3 runs")[2].partition("```")[0]
+    shown, printed = ([re.sub(r"\d+", "N", line).replace("tasks", "task") for line in lines]
+                      for lines in (block.splitlines(), out.splitlines()))  # fmt: skip
+    assert shown[1:] == printed[1 : len(shown)] and shown[0] in printed[0]
     assert (tmp_path / "my-filter.pdf").read_bytes().startswith(b"%PDF")
     table = (tmp_path / "my-filter.tex").read_text()
     assert "D my-filter & " in table and "has nodes scf from my_filter:scf (" in table
