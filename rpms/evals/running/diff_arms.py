@@ -130,10 +130,10 @@ class _ArmGraph:
         self.thread = RunnableConfig()
         self.context = variant.settings().with_(max_steps=max_steps)
         self.is_guarded = self.context.guard != "off"
-        own = open_graph(variant.graph) if variant.graph else None
-        builder = own.builder if own else make_builder(context=self.context)
+        graph = open_graph(variant.graph) if variant.graph else None
+        builder = graph.builder if graph else make_builder(context=self.context)
         self.app = builder.compile(
-            checkpointer=InMemorySaver(), store=own.store if own else None,
+            checkpointer=InMemorySaver(), store=graph.store if graph else None,
             interrupt_before=["llm_call"],
             interrupt_after=["env_step"] if self.is_guarded else [],
         )  # fmt: skip

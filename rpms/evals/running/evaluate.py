@@ -287,12 +287,12 @@ def _raise_errors(run: RunSession, out: str) -> None:
     history = run.progress.history
     failed = [end for end in history if end.mode in ERRORS]
     if failed:
-        own = [end.place is not None and is_user_code(end.place["file"]) for end in failed]
-        kind = "error in your own code" if own[0] else str(failed[0].mode).replace("_", " ")
+        in_own_code = [end.place is not None and is_user_code(end.place["file"]) for end in failed]
+        kind = "error in your own code" if in_own_code[0] else str(failed[0].mode).replace("_", " ")
         line = failed[0].line
         advice = (
             "Correct your code first: without a change these episodes fail again"
-            if all(own)
+            if all(in_own_code)
             else "Run the same command again to repeat them"
         )
         stopped = ", ".join(run.progress.stopped)

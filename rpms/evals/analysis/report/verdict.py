@@ -152,7 +152,7 @@ def _differing_prompts(run: Run, comparison: Comparison) -> list[str]:
     if not any("graph" in run.manifest.swapped.get(arm, {}) for arm in arms):
         return []
     steps, differing = shared_steps(run, *arms)
-    return [f"prompts differ at {differing} of {quantity(steps, 'shared step')}"] if steps else []
+    return [f"prompts differ at {differing:,} of {quantity(steps, 'shared step')}"] if steps else []
 
 
 def _p_text(p: float) -> str:
