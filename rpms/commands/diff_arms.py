@@ -36,8 +36,9 @@ def diff_arms(
         list[str] | None,
         typer.Argument(
             metavar="ARM...",
-            help="Two or more arms: a condition (D), or LABEL:SETTING=VALUE,... as for 'rpms eval "
-            "--arm'. Each later arm is compared with the first.",
+            help="Two or more arms: a condition (D), or LABEL:SETTING=VALUE,... or "
+            "LABEL=module:function, as for 'rpms eval --arm'. Each later arm is compared with the "
+            "first.",
         ),
     ] = None,
     split: SplitOption = "",
@@ -52,11 +53,11 @@ def diff_arms(
 ) -> None:
     """Count the states at which two arms print different prompts; no model is called.
 
-    A player that errs on 30% of its steps plays tasks of the learning split. At each of its states
-    the prompt of every arm is built. Arms that print the same prompts cannot differ in results.
+    A player that errs on 30% of its steps plays tasks of the learning split. Every arm executes its
+    actions and builds its own prompts, an arm with a graph of its own by that graph. Arms that
+    print the same prompts cannot differ in results.
     """  # fmt: skip
     from rpms.evals.running.diff_arms import diff_arms as compare
-    from rpms.evals.running.diff_arms import played_states
     from rpms.evals.running.plan_file import choose_arms
 
     options = {"env": env, "split": split, "limit": limit}
@@ -69,13 +70,10 @@ def diff_arms(
     )
     if len(variants) < 2:
         raise RpmsError("name two or more arms, as in: rpms diff-arms D none:arbitration=none")
-    contexts = {label: variant.settings() for label, variant in variants.items()}
-    first = next(iter(contexts.values()))
-    states = played_states(
-        first, selection.env or env, split, selection.limit or TASKS, steps, seed,
+    found = compare(
+        variants, selection.env or env, split, selection.limit or TASKS, steps, seed,
         ids=selection.ids, types=selection.types,
     )  # fmt: skip
-    found = compare(contexts, states)
     if as_json:
         print_json([{**asdict(each), "share": each.share} for each in found])
         return

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 from rpms.memory_store.entries import CriticalFailure, Entry, Failure, Finds, Schema, Success
+from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.goal import PAPER, GoalSignature, Keys
 from rpms.vocabulary.naming import same_kind
 
@@ -32,7 +34,10 @@ CHOICE = 3
 # Entry type, sub-goal or action, and the part of the state that COMPAT compares.
 Bucket = tuple[str, str, str]
 Similarity = Callable[[GoalSignature, GoalSignature], float]
-"""How much an entry's goal, the second one, is like the goal of the episode: 0 to 1."""
+"""How much an entry's goal, the second one, is like the goal of the episode: 0 to 1.
+
+It replaces d_gamma as a whole, the test of the goal type too. The entry's weight multiplies it.
+"""
 GoalEntry = Success | Failure | CriticalFailure
 
 
@@ -112,6 +117,8 @@ class MemoryIndex:
         if key not in self._found:
             alike = similarity or self.nearness
             scores = {other: alike(goal, other) for other in {r.goal for r in self._rows}}
+            for score in scores.values() if similarity else ():
+                _check_similarity(similarity, score)
             near: dict[Bucket, list[tuple[float, Row]]] = defaultdict(list)
             places: Counter[tuple[GoalSignature, Bucket]] = Counter()
             total = 0
@@ -168,6 +175,12 @@ class MemoryIndex:
                 if any(same_kind(word, kind) for kind in kinds)
             )
         return self._categories[word]
+
+
+def _check_similarity(similarity: object, score: object) -> None:
+    if not (isinstance(score, Real) and 0 <= float(score) <= 1):
+        name = getattr(similarity, "__qualname__", type(similarity).__name__)
+        raise RpmsError(f"similarity {name} returned {score!r}; it must be a number from 0 to 1")
 
 
 def _row(entry: GoalEntry, keys: Keys) -> Row:

@@ -28,7 +28,11 @@ from rpms.vocabulary.errors import RpmsError
 
 
 def make_goal_retrieval(similarity: Similarity | None = None) -> RuntimeStage:
-    """Make the stage; ``similarity`` of two goals, 0 to 1, replaces d_gamma in our memory."""
+    """Make the stage; ``similarity`` of two goals, 0 to 1, replaces d_gamma in our memory.
+
+    It replaces the test of the goal type, too. Objects and destinations are plain words such as
+    ``kettle``. The weight of an entry multiplies the result.
+    """
 
     def goal_retrieval(
         state: EpisodeState, runtime: Runtime[RunContext] | None = None

@@ -49,7 +49,7 @@ def place_of(
     stage = stage or (note[1] if note else "")
     links = [*_chain(TracebackException.from_exception(error))]
     for link in links:
-        if user_frames := [frame for frame in link.stack if _is_user_code(frame.filename)]:
+        if user_frames := [frame for frame in link.stack if is_user_code(frame.filename)]:
             return _place(stage, user_frames, link.stack[link.stack.index(user_frames[0]) :], link)
     stack = links[0].stack if anywhere else []
     return _place(stage, stack[-1:], stack, links[0]) if stack else None
@@ -62,7 +62,8 @@ def _chain(link: TracebackException | None) -> Iterator[TracebackException]:
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
-def _is_user_code(file: str) -> bool:
+def is_user_code(file: str) -> bool:
+    """True for a file outside of rpms, installed packages and Python."""
     return not file.startswith(_FOREIGN) and _INSTALLED.isdisjoint(Path(file).parts)
 
 

@@ -20,6 +20,8 @@ from zlib import crc32
 
 from typing_extensions import TypedDict
 
+from rpms.vocabulary.errors import RpmsError
+
 RecallOutcome = Literal[
     "", "not groundable", "scf", "arbitration", "duplicate", "over top-k", "over token budget",
 ]  # fmt: skip
@@ -131,7 +133,12 @@ def memory(
 
 
 def drop(recall: Recall, outcome: RecallOutcome, reason: str, rule: str = "") -> Recall:
-    """A copy of the candidate with its outcome."""
+    """A copy of the candidate with its outcome; one that is dropped already stays as it is."""
+    if outcome not in RECALL_OUTCOMES[1:]:
+        allowed = ", ".join(f"'{each}'" for each in RECALL_OUTCOMES if each)
+        raise RpmsError(f"rpms.drop: unknown stage '{outcome}'; the stage is one of {allowed}")
+    if recall["dropped_by"]:
+        return recall
     return {**recall, "dropped_by": outcome, "reason": reason, "rule": rule or recall["rule"]}
 
 

@@ -71,7 +71,8 @@ def test_a_stage_is_mended_and_gone_on_with(
     )
     assert shown in done.err and f'File "{file}", line 3, in chosen' in done.err
     assert done.err.count("in chosen") == 1 and "langgraph" not in done.err
-    assert f"the first (infrastructure error at {file}:3): KeyError: 'foo'" in done.err
+    assert f"the first (error in your own code at {file}:3): KeyError: 'foo'" in done.err
+    assert "Correct your code first" in done.err and "same command" not in done.err
     broken = [line for line in lines(run) if line["condition"] == "mine"]
     assert len(broken) == 2
     for line in broken:

@@ -129,6 +129,7 @@ def test_an_expectation_beyond_100_percent_leaves_the_axis_as_it_is(tmp_path: Pa
     plot = read_report(write_run(tmp_path, wins, logs=False)).plot("square")
     assert plot.figure.axes[0].get_xlim() == (0, 100)
     assert "Not on the axis: additive expectation, 125.0" in words_of(plot)
+    assert "dotted" not in plot.caption
 
 
 def test_the_learning_curve_has_the_entries_of_each_round(tmp_path: Path) -> None:

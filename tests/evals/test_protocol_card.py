@@ -14,7 +14,7 @@ from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.report.page import render_page
 from rpms.evals.records.protocol_card import card_text, protocol_card, types_missing
 from rpms.evals.records.run_folder import Run, read_run
-from rpms.evals.running.diff_arms import played_states, prompt_of
+from rpms.evals.running.diff_arms import played_states
 from rpms.evals.running.manifest import make_manifest, merge_manifest
 from rpms.evals.running.plan import make_plan
 from rpms.evals.running.plan_file import condition_contexts, plan_context, read_plan
@@ -25,6 +25,7 @@ from rpms.prompts.blocks import load_system
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.limits import MOST_TASKS
 from tests.evals.sample_runs import write_run
+from tests.under_arm import prompt_of
 
 
 def test_the_paper_protocol_recalls_its_types_of_memory_and_lists_its_actions() -> None:

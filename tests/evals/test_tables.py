@@ -64,11 +64,18 @@ def test_csv_and_frames_have_a_column_for_each_end_of_an_interval() -> None:
 def test_latex_is_escaped_and_ruled_and_names_the_model() -> None:
     rows = [[label("50%_a&b \\ {y} #1"), p_value(0.2), Cell("1", "[0, 2]")]]
     latex = table(rows=rows, model="gpt_4").as_latex()
-    assert latex.startswith("% model: m\n% note\n")
+    assert latex.startswith("% model: m\n\\begin{table}")
+    assert latex.endswith("\\end{tabular}\n\\par\\footnotesize note\n\\end{table}\n")
     assert r"\caption{Title; model: gpt\_4}" in latex and r"\label{tab:t}" in latex
-    assert r"50\%\_a\&b \textbackslash \space \{y\} \#1 & 0.200 & 1 [0, 2] \\" in latex
+    assert r"50\%\_a\&b \textbackslash{} \{y\} \#1 & 0.200 & 1 [0, 2] \\" in latex
     assert all(rule in latex for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
     assert r"\begin{tabular}{lrr}" in latex
+
+
+def test_latex_has_the_signs_of_minus_and_times() -> None:
+    latex = table(rows=[[label("rules x memory 2x2"), points(-0.05, Interval(-0.1, 0.2)),
+                         Cell("-")]]).as_latex()  # fmt: skip
+    assert r"rules $\times$ memory 2$\times$2 & $-$5.0 [$-$10.0, +20.0] & - \\" in latex
 
 
 def test_a_last_column_of_text_is_aligned_to_the_left() -> None:

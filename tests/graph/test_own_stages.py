@@ -114,6 +114,16 @@ def test_a_similarity_of_ones_own_replaces_that_of_the_memory() -> None:
     assert not any(none)
 
 
+@pytest.mark.parametrize("value", [3.0, -0.1, float("nan"), None, "1"])
+def test_a_similarity_outside_0_to_1_is_refused_by_name(value: Any) -> None:
+    def too_alike(goal: GoalSignature, other: GoalSignature) -> Any:
+        return value
+
+    graph = build_graph({"goal_retrieval": rpms.make_goal_retrieval(too_alike)})
+    with refused("too_alike", "a number from 0 to 1"):
+        graph.invoke(TASK, context=D)
+
+
 def test_a_method_that_does_not_learn_needs_no_learn() -> None:
     class Fixed(MemoryMethod):
         name = "fixed"

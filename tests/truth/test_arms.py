@@ -7,10 +7,11 @@ from functools import cache
 
 import pytest
 
-from rpms.evals.running.diff_arms import played_states, prompt_of, under_arm
+from rpms.evals.running.diff_arms import played_states
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks
 from rpms.vocabulary.context import RunContext
+from tests.under_arm import prompt_of, under_arm
 
 HOMES = 12
 STYLES: dict[str, dict[str, str]] = {

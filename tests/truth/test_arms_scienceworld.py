@@ -17,7 +17,7 @@ from rpms.envs.base import LiveGame, Task
 from rpms.envs.manuals import load_commands
 from rpms.envs.scienceworld.names import parts_of
 from rpms.envs.scienceworld.things import split_phase
-from rpms.evals.running.diff_arms import played_states, under_arm
+from rpms.evals.running.diff_arms import played_states
 from rpms.evals.running.plan_file import read_plan
 from rpms.nodes.state import EpisodeState, knowledge_of
 from rpms.prompts.blocks import Blocks, knowledge_blocks
@@ -25,6 +25,7 @@ from rpms.rules import match_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.naming import same_words
 from rpms.vocabulary.recall import surviving
+from tests.under_arm import under_arm
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("jvm")]
 TASKS, STEPS = 10, 30

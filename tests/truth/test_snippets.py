@@ -6,10 +6,11 @@ from collections import Counter
 from contextlib import closing
 
 from rpms.envs import get_environment
-from rpms.evals.running.diff_arms import played_states, under_arm
+from rpms.evals.running.diff_arms import played_states
 from rpms.nodes.state import EpisodeState
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.recall import surviving
+from tests.under_arm import under_arm
 
 HOMES = 12
 WORLD = get_environment("alfworld")

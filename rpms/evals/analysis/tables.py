@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NONE = "-"
-LATEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_{}"})
-"""Signs that TeX would read as commands in a caption."""
+LATEX = str.maketrans({
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"}, "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$",
+})  # fmt: skip
+"""Signs that TeX would read as commands, or that its text font does not have."""
+MINUS = re.compile(r"(?<![\w.)-])-(?=\d)")
+TIMES = re.compile(r"(?<=\d)x(?=\d)|(?<=\w )x(?= \w)")
 
 
 @dataclass(frozen=True)
@@ -148,18 +154,25 @@ class Table:
         return text
 
     def as_latex(self, with_source: bool = True) -> str:
-        """A booktabs table with its intervals; source, protocol and notes are comments above it."""
+        """A booktabs table with its intervals, and its notes below; the rest are comments above."""
         kinds = "".join(
             r"p{0.25\linewidth}" if self.is_remark(i) else "l" if self.is_text(i) else "r"
             for i in range(len(self.columns))
         )
-        style = self.as_text().style.hide(axis="index").format(escape="latex")
-        text: str = style.format_index(escape="latex", axis=1).to_latex(
+        style = self.as_text().map(latex_text).set_axis([*map(latex_text, self.columns)], axis=1)
+        text: str = style.style.hide(axis="index").to_latex(
             hrules=True, column_format=kinds, position_float="centering",
-            caption=self.caption.translate(LATEX), label=f"tab:{self.id}",
+            caption=latex_text(self.caption), label=f"tab:{self.id}",
         )  # fmt: skip
-        origin = (self.source, self.protocol) if with_source else ()
-        return latex_comment(*origin, *self.notes) + text
+        notes = "".join(f"\\par\\footnotesize {latex_text(note)}\n" for note in self.notes)
+        text = text.replace("\\end{table}", f"{notes}\\end{{table}}")
+        return latex_comment(*((self.source, self.protocol) if with_source else ())) + text
+
+
+def latex_text(text: str) -> str:
+    """The text as TeX prints it, with the signs of minus and times."""
+    escaped = " ".join(text.split()).translate(LATEX)
+    return TIMES.sub(r"$\\times$", MINUS.sub("$-$", escaped))
 
 
 def sources(source: str, protocol: str) -> list[str]:

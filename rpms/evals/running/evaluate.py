@@ -40,6 +40,7 @@ from rpms.models.reply_cache import cached_replies
 from rpms.prompts.context_budget import prompt_room
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.context import ABLATION, RunContext
+from rpms.vocabulary.error_place import is_user_code
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.output import open_console, print_wrapped, quantity
 from rpms.vocabulary.turn import ERRORS
@@ -286,14 +287,20 @@ def _raise_errors(run: RunSession, out: str) -> None:
     history = run.progress.history
     failed = [end for end in history if end.mode in ERRORS]
     if failed:
-        kind, line = str(failed[0].mode).replace("_", " "), failed[0].line
+        in_own_code = [end.place is not None and is_user_code(end.place["file"]) for end in failed]
+        kind = "error in your own code" if in_own_code[0] else str(failed[0].mode).replace("_", " ")
+        line = failed[0].line
+        advice = (
+            "Correct your code first: without a change these episodes fail again"
+            if all(in_own_code)
+            else "Run the same command again to repeat them"
+        )
         stopped = ", ".join(run.progress.stopped)
         raise RpmsError(
             f"{len(failed)} of the {len(history)} episodes of this session ended in an error; the "
             f"first ({kind}{f' at {line}' if line else ''}): {failed[0].error}. "
             + (f"Stopped, because every episode failed at one line: {stopped}. " if stopped else "")
-            + "Run the same command again to repeat them; "
-            f"'rpms report {out}' reports the finished episodes"
+            + f"{advice}; 'rpms report {out}' reports the finished episodes"
         )
 
 

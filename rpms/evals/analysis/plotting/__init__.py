@@ -45,8 +45,8 @@ KINDS = {
     ),
     "square": Kind(
         square_plot,
-        "Rules x memory. Lines are 95% intervals over tasks. The dotted line is the additive "
-        "expectation: the baseline and the gains of rules and of memory alone.",
+        "Rules x memory. Lines are 95% intervals over tasks. The additive expectation is the "
+        "baseline and the gains of rules and of memory alone.",
         "the arms A (or S), B, C and D",
     ),
     "differences": Kind(

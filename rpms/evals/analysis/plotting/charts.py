@@ -67,7 +67,7 @@ def interval_rows(
 ) -> Figure:
     """One row each: name, value with interval, and the value as text on the right.
 
-    A dotted line marks the ``expected`` value.
+    A dotted line marks the ``expected`` value; a note names one beyond the axis.
     """
     labels = [wrapped(row.label) for row in rows]
     notes = [title]

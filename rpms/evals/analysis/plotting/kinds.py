@@ -81,7 +81,7 @@ def type_plot(data: Results) -> Figure | None:
 
 
 def square_plot(data: Results) -> Figure | None:
-    """The 2x2; the dotted line is what the gains of rules and of memory add up to."""
+    """The 2x2, with what the gains of rules and of memory add up to."""
     figures = {name: primary(data, data.sides[name]) for name in square_of(data.run)}
     values = [figure.value for figure in figures.values()]
     if not values or None in values:

@@ -160,8 +160,9 @@ def mechanism_table(data: Results) -> Table:
         "state-consistent filtering (scf), by arbitration, with the kind of conflict, or by the "
         "selection (duplicate, over top-k, over token budget). Marked memories are printed with a "
         "warning. Prompts changed: the share of all steps whose prompt would have had other "
-        "memories without this mechanism; for scf an upper bound, since what it dropped never came "
-        "to arbitration. Where this is 0, switching the mechanism off cannot make a difference.",
+        "memories, or other marks on them, without this mechanism; for scf an upper bound, since "
+        "what it dropped never came to arbitration. Where this is 0, switching the mechanism off "
+        "cannot make a difference.",
     ]
     columns = ["condition", "mechanism", "candidates", "of all", "prompts changed"]
     title = "Mechanisms between memory and prompt"

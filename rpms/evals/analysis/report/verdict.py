@@ -19,6 +19,7 @@ from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.analysis.measures import Pair, holm
 from rpms.evals.analysis.report.behaviour import activity
 from rpms.evals.analysis.report.results import UNITS, figure, tested, unfinished
+from rpms.evals.analysis.shared_steps import shared_steps
 from rpms.evals.analysis.tables import p_value
 from rpms.evals.records.run_folder import Run
 from rpms.vocabulary.context import BUILT_IN, condition_title
@@ -68,7 +69,7 @@ def _experiment_caveats(run: Run) -> Iterator[str]:
     names = run_names(run)
     yield (
         f"Figures are means over {quantity(len(names), 'run')}: {', '.join(names)}. Each test "
-        "counts a task once, with its mean over the runs."
+        "counts a task once, with its mean difference over the runs."
     )
     built_in = {part.manifest.model_label: None for part in run.parts if _is_built_in(part)}
     if built_in:
@@ -140,8 +141,18 @@ def _sentence(
         test += f" ({_p_text(corrected)} after Holm's correction for {tests} comparisons)"
     over = [f"{len(run.parts)} runs"] if run.pooled else []
     acted = activity(data, comparison.first, comparison.second)
+    acted += _differing_prompts(run, comparison)
     words = ", ".join([result, *figures, test, quantity(paired.n, "task"), *over, *acted])
     return f"{_pair_title(run, comparison)}: {words}."
+
+
+def _differing_prompts(run: Run, comparison: Comparison) -> list[str]:
+    """For a graph of one's own, how often its prompts differ from those of the other arm."""
+    arms = comparison[:2]
+    if not any("graph" in run.manifest.swapped.get(arm, {}) for arm in arms):
+        return []
+    steps, differing = shared_steps(run, *arms)
+    return [f"prompts differ at {differing:,} of {quantity(steps, 'shared step')}"] if steps else []
 
 
 def _p_text(p: float) -> str:
