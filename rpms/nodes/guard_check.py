@@ -18,7 +18,7 @@ from rpms.envs import get_environment
 from rpms.guard.decision import Violation
 from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
-from rpms.nodes.state import EpisodeState, decision_point, settings_of, vetoed_proposals
+from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.effects import simulate
@@ -58,37 +58,39 @@ def _verify(
     violation: Violation,
     context: RunContext,
 ) -> EpisodeState:
-    """Ask the model again, at most ``max_retries`` times, before its action is replaced.
+    """Ask the model again, unless retries are used up or it repeats an action vetoed in this step.
 
-    The question says why the action was vetoed. A model that repeats the action would answer it
-    alike. Then a fallback that leads on is taken at once. If there is none, the same question is
-    asked again and the reply sampled (``llm_call``): else the episode would stand still, or walk in
-    a loop, to its last step.
+    An action is only replaced by a fallback after the model was asked again at least once.
     """
     before = vetoed_proposals(state)
     repair = _advice(point, proposal)
-    may_ask = state["retries"] < context.max_retries
-    asked_again: EpisodeState = {"retries": state["retries"] + 1}
-    if may_ask and proposal not in before:
+    if state["retries"] < context.max_retries and proposal not in before:
+        update = _decide(state, proposal, "retried", violation, "", repair)
         question = _question(state, proposal, violation, repair)
-        asked_again["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
-        return {**_decide(state, proposal, "retried", violation, "", repair), **asked_again}
+        update["prompt"] = cast(Any, [*convert_to_openai_messages(state["prompt"]), *question])
+        update["retries"] = state["retries"] + 1
+        return update
     if proposal and not before:
         return _decide(state, proposal, "overridden", violation, proposal)
     played = _fallback(point, [proposal, *reversed(before)])
-    leads_on = bool(played) and find_violation(point, played) is None
-    if may_ask and context.retry_temperature and not leads_on:
-        return {**_decide(state, proposal, "retried", violation, "", repair), **asked_again}
-    played = played or point.manual.domain.idle or proposal
     return _decide(state, proposal, "fallback", violation, played, repair)
+
+
+def vetoed_proposals(state: EpisodeState) -> list[str]:
+    """The actions that were vetoed and sent back to the model in this step, oldest first."""
+    return [
+        past["proposal"]
+        for past in state["decisions"]
+        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
+    ]
 
 
 def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
     """Choose an action when retries did not help, from the model's own proposals, newest first.
 
     The first choice is a feasible proposal, even if it leads into a loop. The second is the next
-    step of a proposal's repair, unless it would let go of a held object. Empty if there is neither.
-    The procedure is not consulted: the choice should remain the model's.
+    step of a proposal's repair, unless it would let go of a held object. The last is the manual's
+    idle action. The procedure is not consulted: the choice should remain the model's.
     """
     actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = point._replace(repeated_here=())
@@ -99,7 +101,7 @@ def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
     for action in [*actions, *steps]:
         if find_violation(free, action) is None:
             return action
-    return ""
+    return point.manual.domain.idle or proposals[0]
 
 
 def _advice(point: DecisionPoint, proposal: str) -> str:
@@ -146,8 +148,7 @@ def _decide(
         repair=repair,
         played=played,
     )
-    # The whole list: a single decision equal to the first would count as the old list.
-    update = EpisodeState(decisions=[*state["decisions"], decision], action=played)
+    update = EpisodeState(decisions=[decision], action=played)
     if played:
         update["played_in"] = note_played(state, played)
     return update

@@ -19,12 +19,11 @@ from rpms.models import constrain
 from rpms.models.chat import allowed_syntaxes, call_s, open_chat, reply_tokens
 from rpms.models.replies import CAPPED, REPLAYED, fault_line, normalize_reply
 from rpms.models.retrying import pause_before_retry, wait_for, within
-from rpms.nodes.state import EpisodeState, commands_of, manual_of, repeats_veto, settings_of
+from rpms.nodes.state import EpisodeState, commands_of, manual_of, settings_of
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import ModelFault, RpmsError
-from rpms.vocabulary.limits import MOST_SEED
 from rpms.vocabulary.turn import Usage
 
 
@@ -54,7 +53,7 @@ def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, 
         return pause_before_retry(error, (context.model, context.base_url) in answered)
 
     def llm_call(state: EpisodeState) -> EpisodeState:
-        context = decoding(state)
+        context = settings_of(state)
         try:
             chat = open_model(state["env"], context)
             reply = wait_for(call_s(context), partial(_call, chat), **arguments(state, context))
@@ -65,7 +64,7 @@ def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, 
         return _record(state, context, reply)
 
     async def allm_call(state: EpisodeState) -> EpisodeState:
-        context = decoding(state)
+        context = settings_of(state)
         try:
             # Opening a model imports and reads certificates: not on the event loop.
             chat = await asyncio.to_thread(open_model, state["env"], context)
@@ -81,20 +80,6 @@ def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, 
 
 
 llm_call = make_llm_call()
-
-
-def decoding(state: EpisodeState) -> RunContext:
-    """The settings of this call: the reply is sampled if greedy decoding repeats a vetoed action.
-
-    Each step has a seed of its own, or a prompt that did not change would be answered alike. A
-    model object of the caller decodes as it always does.
-    """
-    context = settings_of(state)
-    if not repeats_veto(state):
-        return context
-    temperature = max(context.temperature, context.retry_temperature)
-    seed = (context.seed + state["steps"]) % MOST_SEED + 1
-    return context.with_(temperature=temperature, seed=seed)
 
 
 def _choices(state: EpisodeState, context: RunContext) -> dict[str, Any]:

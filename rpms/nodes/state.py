@@ -294,21 +294,6 @@ def decision_point(state: EpisodeState) -> DecisionPoint:
     )
 
 
-def vetoed_proposals(state: EpisodeState) -> list[str]:
-    """The actions that were vetoed and sent back to the model in this step, oldest first."""
-    return [
-        past["proposal"]
-        for past in state["decisions"]
-        if past["step"] == state["steps"] + 1 and past["verdict"] == "retried"
-    ]
-
-
-def repeats_veto(state: EpisodeState) -> bool:
-    """Return whether the last proposal of this step had been vetoed in it before."""
-    *before, last = vetoed_proposals(state) or [""]
-    return last in before
-
-
 def environment_failed(fault: EnvironmentFault, stage: str) -> EpisodeState:
     """End an episode whose simulator failed."""
     return EpisodeState(

@@ -155,12 +155,6 @@ class RunContext:
         "Send an action back to the model at most this often within a step (guard verify).",
         ge=0, le=MOST_TIMES,
     )] = 2
-    retry_temperature: Annotated[float, Setting(
-        "Retry temperature", "guard",
-        "When the model repeats a vetoed action and proposed nothing else that could be carried "
-        "out, ask again at this temperature; 0 does not (guard verify).",
-        ge=0,
-    )] = 1.0
     check_answers: Annotated[bool, Setting(
         "Check answers", "guard",
         "Also send back an irreversible answer that differs from the procedure's own choice "

@@ -82,21 +82,6 @@ def test_what_is_sent(run: Run, openai_server: OpenAIServer) -> None:
     assert sent["temperature"] == 0.5
 
 
-def test_the_same_question_is_asked_again_at_another_temperature(
-    run: Run, openai_server: OpenAIServer
-) -> None:
-    openai_server.plays("Action: heat statue 1 with microwave 9")
-    result = run(max_steps=2, guard="verify")
-    assert [turn["action"] for turn in result["history"]] == ["look", "look"]
-    sent = [(each["temperature"], each.get("seed")) for each in openai_server.requests]
-    assert sent == [(0, None), (0, None), (1.0, 1), (0, None), (0, None), (1.0, 2)]
-    _, question, again = (each["messages"] for each in openai_server.requests[:3])
-    assert again == question
-    openai_server.plays("Action: heat statue 1 with microwave 9")
-    run(max_steps=1, guard="verify", retry_temperature=0.0)
-    assert [each["temperature"] for each in openai_server.requests] == [0, 0]
-
-
 def test_missing_usage_is_estimated(run: Run, openai_server: OpenAIServer) -> None:
     openai_server.plays(Answer("Action: look", usage=None))
     result = run(max_steps=1)

@@ -37,7 +37,7 @@ def effective(context: Mapping[str, Any]) -> dict[str, Any]:
     if context.get("arbitration") == "none":
         idle.add("arbitration_extras")
     if context.get("guard") != "verify":
-        idle |= {"max_retries", "retry_temperature", "check_answers"}
+        idle |= {"max_retries", "check_answers"}
     return {name: value for name, value in context.items() if name not in idle}
 
 

@@ -20,7 +20,8 @@ from rpms.envs.manuals import load_manual
 from rpms.evals.records.schema import Step
 from rpms.graph.build import RpmsGraph, build_graph
 from rpms.guard.procedure import applicable_actions, find_violation, nameable
-from rpms.nodes.state import EpisodeState, decision_point, settings_of, vetoed_proposals
+from rpms.nodes.guard_check import vetoed_proposals
+from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.judgement import check_action, forbidden_by, match_action
