@@ -229,14 +229,16 @@ async def test_an_episode_with_toggles(
 
 
 @pytest.mark.engine
-def test_the_recipe_runs_as_it_is_written(
+def test_the_recipes_run_as_they_are_written(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/langgraph.md, but for the address."""
+    """The fork and the watching of docs/langgraph.md, but for the address."""
     page = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
-    ((code, output),) = re.findall(r"^```py\n(.*?)^```\n+```text\n(.*?)^```", page, re.S | re.M)
-    exec(code.replace("http://127.0.0.1:2024", server.url), {})
-    assert capsys.readouterr().out == output
+    recipes = re.findall(r"^```py\n(.*?)^```\n+```text\n(.*?)^```", page, re.S | re.M)
+    assert len(recipes) == 2
+    for code, output in recipes:
+        exec(code.replace("http://127.0.0.1:2024", server.url), {})
+        assert capsys.readouterr().out == output
 
 
 @pytest.mark.engine
