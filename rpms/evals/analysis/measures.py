@@ -8,7 +8,7 @@ Resampling is seeded, so that the same run gives the same report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
 from typing import TYPE_CHECKING, Any
@@ -76,34 +76,32 @@ def share(side: DataFrame, part: str, whole: str) -> Mean:
     if sums.empty:
         return Mean()
     parts, wholes = sums[part].to_numpy(float), sums[whole].to_numpy(float)
-    same = (parts == parts[0]).all() and (wholes == wholes[0]).all()
-    interval = None if same else _bootstrap(
-        len(sums), lambda drawn: parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
-    )  # fmt: skip
-    return Mean(parts.sum() / wholes.sum(), interval)
+
+    def ratio(part: Any, whole: Any, axis: int) -> Any:
+        return part.sum(axis) / whole.sum(axis)
+
+    return Mean(parts.sum() / wholes.sum(), _bootstrap((parts, wholes), ratio))
 
 
 def mean_interval(values: Sequence[float] | Series) -> Interval | None:
     """Bootstrap interval of a mean; None if all values are equal."""
     import numpy as np
 
-    sample = np.asarray(values, dtype=float)
-    if (sample == sample[0]).all():
-        return None
-    return _bootstrap(len(sample), lambda drawn: sample[drawn].mean(axis=1))
+    return _bootstrap((np.asarray(values, dtype=float),), np.mean)
 
 
-def _bootstrap(tasks: int, statistic: Callable[[Any], Any]) -> Interval | None:
-    """Percentile bootstrap of a statistic of each row of drawn tasks.
-
-    None if it does not vary: a width of 0 would claim false certainty.
-    """
+def _bootstrap(samples: tuple[Any, ...], statistic: Any) -> Interval | None:
+    """Percentile bootstrap; None if it does not vary: a width of 0 would claim false certainty."""
     import numpy as np
+    from scipy.stats import bootstrap
 
-    rng = np.random.default_rng(SEED)
-    draws = (rng.integers(0, tasks, (BATCH, tasks)) for _ in range(0, RESAMPLES, BATCH))
-    values = np.concatenate([statistic(drawn) for drawn in draws])[:RESAMPLES]
-    low, high = (float(end) for end in np.percentile(values, [2.5, 97.5]))
+    if len(samples[0]) < 2 or all(len(np.unique(sample)) == 1 for sample in samples):
+        return None
+    found = bootstrap(
+        samples, statistic, n_resamples=RESAMPLES, batch=BATCH, vectorized=True, paired=True,
+        method="percentile", rng=np.random.default_rng(SEED),
+    ).confidence_interval  # fmt: skip
+    low, high = float(found.low), float(found.high)
     # Sums of equal values differ by rounding.
     return None if isclose(low, high, rel_tol=1e-12) else Interval(low, high)
 
