@@ -220,7 +220,7 @@ def loss_of(model: Any, row: dict[str, Any]) -> Any:
 def train(options: argparse.Namespace) -> None:
     """Train, and save the adapter and, with --merge, the merged model."""
     import torch
-    from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     deadline = monotonic() + 60 * (options.minutes or float("inf"))
@@ -245,7 +245,10 @@ def train(options: argparse.Namespace) -> None:
         task_type="CAUSAL_LM",
     )  # fmt: skip
     torch.manual_seed(options.seed)
-    model = get_peft_model(model, lora)
+    if options.adapter:
+        model = PeftModel.from_pretrained(model, options.adapter, is_trainable=True)
+    else:
+        model = get_peft_model(model, lora)
     settings = TrainingArguments(
         output_dir=options.out, seed=options.seed, learning_rate=options.rate,
         num_train_epochs=options.epochs, max_steps=options.steps or -1,
@@ -280,6 +283,7 @@ def main() -> None:
     add("--data", required=True, type=Path, help="a file of 'rpms export'")
     add("--out", required=True, type=Path, help="folder for the adapter and its checkpoints")
     add("--merge", type=Path, help="folder for the model with the adapter merged into it")
+    add("--adapter", type=Path, help="go on with the training of this adapter, on other data")
     add("--lora", type=int, default=16, metavar="RANK", help="rank of the adapter (16)")
     add("--rate", type=float, default=2e-4, help="learning rate (2e-4)")
     add("--tokens", type=int, default=8192, help="tokens of a tree (8192)")

@@ -54,7 +54,8 @@ def test_a_run_s_export_gives_one_example_for_each_decision(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "output"), [(["--help"], 0, "--merge"), (["--model", "x"], 2, "--data")]
+    ("words", "code", "output"),
+    [(["--help"], 0, "--merge"), (["--help"], 0, "--adapter"), (["--model", "x"], 2, "--data")],
 )
 def test_options_are_read_without_torch(words: list[str], code: int, output: str) -> None:
     bare = [sys.executable, "-S", "-E", str(EXAMPLES / "tune.py")]  # no installed packages
