@@ -50,7 +50,7 @@ retune() { train corrected --data "$out/corrections.jsonl" --adapter "$out/tuned
 
 # unpack FILE.gguf FOLDER: the weights as vLLM reads them.
 unpack() {
-  $python - "$@" <<'P'
+  [ -d "$2" ] || $python - "$@" <<'P'
 import sys
 from pathlib import Path
 import torch
@@ -73,8 +73,8 @@ serve() {
   local n
   unpack "$model" "$out/base"
   for n in "${tunings[@]}"; do
-    start "$out/base" small "800$n" --enable-lora --max-lora-rank 32 --max-loras 2 --gpu-memory-utilization 0.08 \
-      --kv-cache-memory-bytes 8G --max-model-len 8192 --max-num-seqs 200
+    start "$out/base" small "800$n" --enable-lora --max-lora-rank 32 --max-loras 2 --gpu-memory-utilization 0.05 \
+      --kv-cache-memory-bytes 5G --max-model-len 8192 --max-num-seqs 128
   done
   ready 8001 8002 8003 8004 8005
 }
@@ -87,7 +87,7 @@ play_with() {
     curl -s "http://127.0.0.1:800$n/v1/load_lora_adapter" -H 'content-type: application/json' \
       -d "{\"lora_name\": \"$name-$n\", \"lora_path\": \"$out/$name-$n\"}" >>"$out/adapters.log"
     $rpms eval "${@//"{n}"/$n}" --set max_tokens=96 --set timeout_s=300 --no-truth --model "openai:$name-$n" \
-      --base-url "http://127.0.0.1:800$n/v1" --concurrency 96 --workers 3 --out "$out/$folder-$n" >"$out/$folder-$n.log" 2>&1 &
+      --base-url "http://127.0.0.1:800$n/v1" --concurrency 72 --workers 3 --out "$out/$folder-$n" >"$out/$folder-$n.log" 2>&1 &
     jobs+=($!)
   done
   for n in "${jobs[@]}"; do wait "$n"; done
