@@ -150,6 +150,16 @@ def applicable_actions(point: DecisionPoint) -> list[Choice]:
     )
 
 
+def next_search(point: DecisionPoint) -> str:
+    """The best action of the current sub-goal that looks where nobody has looked; else empty."""
+    patterns = [
+        pattern
+        for pattern in point.manual.domain.applicable.get(point.sub_goal["name"], [])
+        if any(parse_predicate(condition).name == "unsearched" for condition in pattern.when)
+    ]
+    return next((choice["action"] for choice in _offer(with_rejections(point), patterns)), "")
+
+
 def _offered(point: DecisionPoint) -> list[Choice]:
     domain = point.manual.domain
     return _offer(point, domain.urgent) or _offer(

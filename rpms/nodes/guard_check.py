@@ -16,7 +16,7 @@ from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
 from rpms.guard.decision import Violation
-from rpms.guard.procedure import find_violation
+from rpms.guard.procedure import find_violation, next_search
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
@@ -89,8 +89,10 @@ def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
     """Choose an action when retries did not help, from the model's own proposals, newest first.
 
     The first choice is a feasible proposal, even if it leads into a loop. The second is the next
-    step of a proposal's repair, unless it would let go of a held object. The last is the manual's
-    idle action. The procedure is not consulted: the choice should remain the model's.
+    step of a proposal's repair, unless it would let go of a held object. The third is to search
+    where nobody has searched, for the sub-goal's sake: doing nothing shows a greedy model the same
+    situation again. Nothing else of the procedure is used: the choice should remain the model's.
+    The last is the manual's idle action.
     """
     actions = [proposal for proposal in dict.fromkeys(proposals) if proposal]
     free = point._replace(repeated_here=())
@@ -101,7 +103,7 @@ def _fallback(point: DecisionPoint, proposals: Sequence[str]) -> str:
     for action in [*actions, *steps]:
         if find_violation(free, action) is None:
             return action
-    return point.manual.domain.idle or proposals[0]
+    return next_search(free) or point.manual.domain.idle or proposals[0]
 
 
 def _advice(point: DecisionPoint, proposal: str) -> str:
