@@ -16,7 +16,7 @@ from rpms.models.chat import warn_of_another_world
 from rpms.models.opening import LABELS, ModelChoice, choices, is_import_path
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
 
@@ -285,12 +285,9 @@ def test_a_key_and_weights_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_prints_all_of_them(
-    bare: dict[str, ModelChoice],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    bare: dict[str, ModelChoice], rpms: Rpms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    rpms = in_process(monkeypatch, capsys)
     done = rpms("models", "list")
     usable, _, rest = done.out.partition("Not yet")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80

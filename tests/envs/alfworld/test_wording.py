@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -19,7 +18,7 @@ from rpms.envs.alfworld.adapter import (
 from rpms.envs.alfworld.game_file import GameFile
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.manuals import load_manual
-from tests.envs.playing import task_of
+from tests.envs.playing import plan_of, task_of
 
 
 @pytest.mark.parametrize("dialect", alfworld_package.DIALECTS)
@@ -103,8 +102,7 @@ def test_the_same_home_in_both_dialects_gives_the_agent_the_same_texts() -> None
         told[dialect] = []
         for file in ensure_games("generated_seen", 6, dialect=dialect):
             told[dialect].append(game.reset(task_of(file)))
-            for command in json.loads(file.read_text())["walkthrough"]:
-                action = read_action(command)
+            for action in plan_of(file):
                 outcome = game.step(action)
                 told[dialect] += [action, outcome.observation]
             assert outcome.won
