@@ -4,8 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from rpms.envs.alfworld import alfworld_package
 from rpms.envs.alfworld.adapter import (
@@ -61,28 +59,6 @@ def test_the_games_text_in_the_agents_wording(said: str, read: str) -> None:
 @pytest.mark.parametrize("text", ["dance", "go to", "put mug 1", "take mug 1", "heat", ""])
 def test_what_is_no_action_passes_through(text: str) -> None:
     assert read_action(text) == text
-
-
-NAMES = st.builds("{} {}".format, st.from_regex(r"[a-z]{2,12}", fullmatch=True), st.integers(1, 40))
-WORDS = st.sampled_from([
-    "go", "to", "put", "in/on", "in", "on", "/", "the", "a", "an", "take", "from", "pick", "up",
-    "use", "with", "look", "at", "around", "heat", "move", "mug", "1", "2", ".", "!", "examine",
-])  # fmt: skip
-
-
-@given(st.lists(WORDS | NAMES, max_size=9).map(" ".join) | st.text(max_size=40))
-@example("take the a mug 1 from desk 1")
-@example("look .")
-def test_reading_twice_is_reading_once(text: str) -> None:
-    once = read_action(text)
-    assert read_action(once) == once
-
-
-@given(st.data())
-def test_every_action_of_the_manual_is_already_canonical(data: st.DataObject) -> None:
-    rule = data.draw(st.sampled_from(load_manual("alfworld").actions))
-    action = rule.syntax.format(**{name: data.draw(NAMES) for name in rule.parameters})
-    assert read_action(action) == action
 
 
 def test_every_command_of_the_engine_is_spoken_by_the_agent_or_left_out_on_purpose() -> None:
