@@ -22,7 +22,6 @@ from tests.processes import RETRY_DEADLINE_S, wait_until
 class Server(NamedTuple):
     url: str
     log: Path
-    process: subprocess.Popen[bytes]
 
 
 def free_port() -> int:
@@ -54,7 +53,7 @@ def langgraph_dev(
             cwd=cwd, stdout=out, stderr=subprocess.STDOUT,
             env={**os.environ, "LANGSMITH_TRACING": "false", **variables},
         )  # fmt: skip
-    server = Server(f"http://127.0.0.1:{port}", log, process)
+    server = Server(f"http://127.0.0.1:{port}", log)
     try:
         wait_until(lambda: is_up(server.url), process)
         yield server
