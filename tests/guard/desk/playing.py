@@ -133,9 +133,13 @@ def in_place_of(desk: Desk, tool: BaseTool) -> list[BaseTool]:
 
 
 def _invoke(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    saver = InMemorySaver() if kind == "node" else None
-    config: Any = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}}
-    return answers(guarded(kind, guard, desk.tools(), replies, saver=saver).invoke(ASKED, config))
+    return answers(guarded(kind, guard, desk.tools(), replies).invoke(ASKED))
+
+
+def _saved(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
+    config = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}}
+    graph = guarded(kind, guard, desk.tools(), replies, saver=InMemorySaver())
+    return answers(graph.invoke(ASKED, config))
 
 
 def _ainvoke(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
@@ -156,7 +160,7 @@ WAYS: dict[str, Callable[[Desk, RulesGuard, Sequence[Any]], list[str]]] = {
     "agent": partial(_invoke, "agent"),
     "agent on an event loop": partial(_ainvoke, "agent"),
     "agent with protected tools": partial(_invoke, "protected"),
-    "tool node": partial(_invoke, "node"),
+    "tool node": partial(_saved, "node"),
     "tool node on an event loop": partial(_ainvoke, "node"),
     "plain calls": _plain,
 }
