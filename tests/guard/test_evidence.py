@@ -285,8 +285,8 @@ class Meeting(Desk):
 def test_four_runs_of_one_thread_pay_once(kind: str, awaited: bool) -> None:
     desk, guard, saver = Meeting(), new_guard(), InMemorySaver()
     guarded(kind, guard, desk.tools(), KNOWN, saver=saver).invoke(ASKED, THREAD)
-    paying = [[refund("O2", 40)]]
-    agents = [guarded(kind, guard, desk.tools(), paying, saver=saver) for _ in range(4)]
+    paying, shared = [[refund("O2", 40)]], {"saver": saver, "carried": guard.protect(desk.tools())}
+    agents = [guarded(kind, guard, desk.tools(), paying, **shared) for _ in range(4)]
     if awaited:
 
         async def all_of_them() -> Any:

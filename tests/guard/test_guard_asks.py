@@ -51,12 +51,14 @@ class Conversation:
         self.saver, self.store = InMemorySaver(), InMemoryStore()
         self.config: Any = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}}
         self.guard = new_guard(folder / "rules", **ASKING)
+        self.tools = self.guard.protect(desk.tools())
 
     def agent(self, replies: Any) -> Any:
         if self.fresh:
             self.guard = new_guard(self.folder / "rules", **ASKING)
+            self.tools = self.guard.protect(self.desk.tools())
         return guarded(self.kind, self.guard, self.desk.tools(), replies,
-                       saver=self.saver, store=self.store)  # fmt: skip
+                       saver=self.saver, store=self.store, carried=self.tools)  # fmt: skip
 
     def play(self, *replies: Any) -> dict[str, Any]:
         ended: dict[str, Any] = self.agent([*KNOWN, *replies]).invoke(ASKED, self.config)

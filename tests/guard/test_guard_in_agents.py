@@ -321,9 +321,10 @@ def test_a_conversation_that_goes_on_in_another_process(
 
 @pytest.mark.parametrize("kind", ["agent", "node"])
 def test_threads_of_one_guard_know_nothing_of_each_other(kind: str) -> None:
-    desk, guard, saver = Desk(), new_guard(), InMemorySaver()
+    desk, guard = Desk(), new_guard()
+    shared = {"saver": InMemorySaver(), "carried": guard.protect(desk.tools())}
     for name, replies in (("a", KNOWN), ("b", [[refund("O1", 5)]])):
-        agent = guarded(kind, guard, desk.tools(), replies, saver=saver)
+        agent = guarded(kind, guard, desk.tools(), replies, **shared)
         ended = agent.invoke(ASKED, thread(name))
     assert refused(answers(ended)) == [True] and desk.done == []
 

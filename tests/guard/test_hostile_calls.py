@@ -291,10 +291,11 @@ def test_simultaneous_runs_of_one_thread(kind: str, number: int) -> None:
     talk = Conversation(desk, lambda random: guard, random)
     tools = [*talk.tools.values()]
     errors = {"handle_tool_errors": True} if kind == "node" else {}
+    carried = guard.protect(tools)
 
     def run(replies: Any) -> None:
         with suppress(ConnectionError):
-            agent = guarded(kind, guard, tools, replies, saver=saver, **errors)
+            agent = guarded(kind, guard, tools, replies, saver=saver, carried=carried, **errors)
             agent.invoke({"messages": [("user", "Go.")]}, config)
 
     run([as_message([(name, given)]) for name, given in desk.open(random)])

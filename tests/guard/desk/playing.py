@@ -114,14 +114,20 @@ def guarded(
     *behind: Any,
     saver: Any = None,
     store: Any = None,
+    carried: Sequence[BaseTool] = (),
     **node: Any,
 ) -> Any:
-    """An agent with the guard and the middleware behind it, or one whose tools carry the guard."""
+    """An agent with the guard and the middleware behind it, or one whose tools carry the guard.
+
+    ``carried`` are tools that the guard protects already, where several agents share them.
+    """
     model = replies if isinstance(replies, Scripted) else script(replies)
     if kind == "node":
-        graph = graph_of(guard.protect(tools), model, saver, store, **node)
+        graph = graph_of(carried or guard.protect(tools), model, saver, store, **node)
     elif kind == "protected":
-        graph = create_agent(model, guard.protect(tools), checkpointer=saver, store=store)
+        graph = create_agent(
+            model, carried or guard.protect(tools), checkpointer=saver, store=store
+        )
     else:
         graph = create_agent(model, tools, middleware=[guard, *behind], checkpointer=saver)
     return graph.with_config(recursion_limit=200)
