@@ -30,6 +30,7 @@ from rpms.graph.build import LLM_CALL
 from rpms.graph.own_nodes import RETRIED
 from rpms.models.local import missing
 from rpms.vocabulary.belief import Belief
+from tests.command_line import Rpms, in_process
 from tests.envs.playing import task_of
 from tests.openai_server import OpenAIServer, serving
 from tools.compare_engines import missing_stock
@@ -308,6 +309,12 @@ def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         evaluate, "local_pool", lambda plan, workers, meter=None: local_pool(plan, 0, meter)
     )
+
+
+@pytest.fixture
+def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
+    """Commands in this process."""
+    return in_process(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ class ReplayedEpisode(NamedTuple):
 
 
 class ReplayedAction(NamedTuple):
-    """One action of an episode.
+    """One action of an episode, and the manual's rule for it with the names that it was used with.
 
     ``before`` and ``after`` are the beliefs around it, ``step`` and ``next_step`` the sub-goals.
     ``role_of`` has the environment's own roles of names until then. A ``fatal`` action was not
@@ -74,6 +74,8 @@ class ReplayedAction(NamedTuple):
 
     turn: RecordedTurn
     action: str
+    rule: ActionRule | None
+    names: Mapping[str, str]
     before: Belief
     after: Belief
     step: SubGoal
@@ -136,7 +138,8 @@ def replay(episode: ReplayedEpisode) -> list[ReplayedAction]:
         if not action:
             continue
         fatal = number == len(record["history"]) and record.get("score", 0.0) < 0
-        use = ReplayedAction(turn, action, before, belief, step, step, role_of, fatal)
+        rule, names = match_action(manual, action) or (None, {})
+        use = ReplayedAction(turn, action, rule, names, before, belief, step, step, role_of, fatal)
         if use.executed:
             history.append(
                 Turn(step=number, thought="", action=action, observation=observation,
@@ -172,10 +175,10 @@ def _failure(episode: ReplayedEpisode, use: ReplayedAction) -> Iterator[dict[str
     if use.executed or goes_nowhere(manual, action, before):
         return
     templates = episode.roles_of([action], use.role_of)
-    if not templates or (use.turn["failed"] and _needless(manual, action, before)):
+    if not templates or (use.turn["failed"] and _needless(manual, use)):
         return
     if use.turn["failed"]:
-        reason = _lesson(manual, action, use.turn["observation"], before)
+        reason = _lesson(manual, use)
     else:
         reason = {
             "type": "critical_failure",
@@ -298,9 +301,8 @@ def _reached(manual: Manual, use: ReplayedAction, won_by: bool) -> bool:
     The last action of a won episode always did, even if the belief does not show it. If the manual
     does not list the action of a sub-goal, the action that increased the progress did.
     """
-    matched, before, after = match_action(manual, use.action), use.step, use.next_step
-    serving = manual.domain.advances
-    served = matched is not None and (not serving or serving.get(before["name"]) == matched[0].name)
+    before, after, serving = use.step, use.next_step, manual.domain.advances
+    served = use.rule is not None and (not serving or serving.get(before["name"]) == use.rule.name)
     further = after["progress"] > before["progress"]
     if not serving:  # it may have advanced a later sub-goal
         further = further and after["name"] != before["name"]
@@ -315,21 +317,20 @@ def _snippet(
     templates = episode.roles_of(actions, use.role_of)
     if templates is None:
         return
-    matched = match_action(manual, actions[-1])
-    name, bindings = (matched[0].name, dict(matched[1])) if matched else ("", {})
+    name = use.rule.name if use.rule else ""
     precondition = {**env.requirements(belief, actions), "action_type": name}
-    if "place" in bindings:
-        precondition["tool_location"] = bindings["place"]
+    if "place" in use.names:
+        precondition["tool_location"] = use.names["place"]
     yield {
         "goal_signature": goal["signature"],
         "state_signature": env.print_state(belief),
         "type": "success",
-        "manual": matched is not None and manual.knows(matched[0]),
+        "manual": use.rule is not None and manual.knows(use.rule),
         "sub_goal_type": use.step["name"],
         "precondition": precondition,
         "actions": actions,
         "lifted": templates,
-        "outcome": {name: bindings.get("object", "")},
+        "outcome": {name: use.names.get("object", "")},
         "won": record["success"],
         "solves": won_by,
     }
@@ -341,16 +342,15 @@ def gives_answer(manual: Manual, action: str) -> bool:
     return matched is not None and bool(matched[0].verified)
 
 
-def _needless(manual: Manual, action: str, belief: Belief) -> bool:
+def _needless(manual: Manual, use: ReplayedAction) -> bool:
     """Return True if an action was rejected because its effect held already.
 
     Going to the current place, or opening an open door, teaches nothing.
     """
-    matched = match_action(manual, action)
-    if matched is None or not manual.knows(matched[0]):
+    rule = use.rule
+    if rule is None or not manual.knows(rule):
         return False
-    rule, names = matched
-    lacking = [p for p in rule.needs if evaluate(p, belief, manual.facts, names) is False]
+    lacking = [p for p in rule.needs if evaluate(p, use.before, manual.facts, use.names) is False]
     return bool(lacking) and all(_undone_by(rule, predicate) for predicate in lacking)
 
 
@@ -362,15 +362,14 @@ def _undone_by(rule: ActionRule, lacking: Predicate) -> bool:
     return ended in rule.outcomes or other in rule.outcomes
 
 
-def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> dict[str, Any]:
+def _lesson(manual: Manual, use: ReplayedAction) -> dict[str, Any]:
     """Return a failure lesson: the rejected action and the preconditions that may explain it."""
-    diagnosis = check_action(manual, action, belief).checked
+    diagnosis = check_action(manual, use.action, use.before).checked
     violated = [str(each.condition) for each in diagnosis.unmet or diagnosis.unsure]
-    matched = match_action(manual, action)
-    if matched is None:
-        kind, words = "unknown_action", NOT_UNDERSTOOD.format(action.split()[0])
+    if use.rule is None:
+        kind, words = "unknown_action", NOT_UNDERSTOOD.format(use.action.split()[0])
     elif violated:
-        placeholders = {name: f"<{name}>" for name in matched[1]}
+        placeholders = {name: f"<{name}>" for name in use.names}
         needs = (need(parse_predicate(text), placeholders, manual.facts) for text in violated)
         kind, words = "precondition_not_met", f"needs {'; '.join(needs)}"
     else:
@@ -379,7 +378,7 @@ def _lesson(manual: Manual, action: str, observation: str, belief: Belief) -> di
         "type": "failure",
         "violated": violated,
         "failure_type": kind,
-        "failure_message": observation,
+        "failure_message": use.turn["observation"],
         "corrective_rule": words,
     }
 
@@ -390,11 +389,9 @@ def _schema(episode: ReplayedEpisode, use: ReplayedAction) -> Iterator[dict[str,
     In an environment without a body, the literals are the recorded facts about the named things and
     about things that any action may change.
     """
-    env, manual = episode.env, episode.manual
-    matched = match_action(manual, use.action)
-    if matched is None or use.fatal:
+    env, manual, rule, names = episode.env, episode.manual, use.rule, use.names
+    if rule is None or use.fatal:
         return
-    rule, names = matched
     worked = use.executed
     shown = worked and env.embodied  # ids are of no kind
     kinds = {name: {kind_of(text): 1} for name, text in names.items()} if shown else {}

@@ -83,9 +83,8 @@ def audit_manual(
 class GoalPursuit:
     """Pursues the goal of a task, so that the audit also sees states that take many steps.
 
-    Left to itself, the explorer hardly ever changes the state of a thing: in ALFWorld, the audit of
-    a manual learned from 12 homes would call all preconditions true and 89% of demands found, not
-    68%.
+    Left to itself, the explorer hardly ever changes the state of a thing, so the audit would miss
+    errors in what a manual says of that.
     """
 
     def __init__(self, manual: Manual) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rpms.envs import get_environment, live
+from rpms.envs.alfworld.adapter import read_action
+from rpms.envs.alfworld.tasks import read_game
 from rpms.envs.base import Outcome, Task
 from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.turn import Turn
@@ -17,6 +19,11 @@ from rpms.vocabulary.turn import Turn
 def task_of(file: Path) -> Task:
     """A task for a game file that stands in no split."""
     return Task(env="alfworld", split="", index=0, id=file.parent.name, goal="", source=str(file))
+
+
+def plan_of(file: Path) -> list[str]:
+    """The walkthrough that a game carries, in the agent's wording."""
+    return [read_action(command) for command in read_game(file)["walkthrough"]]
 
 
 def turn(step: int, action: str, observation: str, failed: bool = False) -> Turn:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from rpms.envs import get_environment, live
+from rpms.envs import live
 from rpms.envs.alfworld.adapter import AlfworldGame
 from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.base import Task
 from rpms.vocabulary.errors import EnvironmentFault
-from tests.envs.playing import Player, task_of
+from tests.envs.playing import Player, plan_of, task_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Solved = list[tuple[Task, list[str]]]
@@ -26,13 +26,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nothing_left_open")]
 @pytest.fixture(scope="module")
 def solved() -> Solved:
     """One game of each type, with a plan that wins it, in the agent's wording."""
-    world = get_environment("alfworld")
-    tasks = [task_of(file) for file in ensure_games("generated_seen", 6)]
-    plans = [json.loads(Path(task["source"]).read_text())["walkthrough"] for task in tasks]
-    return [
-        (task, [world.read_action(a) for a in plan])
-        for task, plan in zip(tasks, plans, strict=True)
-    ]
+    return [(task_of(file), plan_of(file)) for file in ensure_games("generated_seen", 6)]
 
 
 def begun(task: Task, actions: Sequence[str]) -> Player:

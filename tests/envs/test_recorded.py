@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rpms.envs import get_environment
+from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.belief import from_inventory
 from rpms.envs.scienceworld.goals import focus_order, read_task
 from rpms.envs.scienceworld.parse_view import Thing, read_lines, read_thing, room_of, walk
+from rpms.rules.judgement import match_action
 from rpms.vocabulary.belief import Belief
 from tests.envs.playing import believing, changed, turn
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN
@@ -68,6 +70,43 @@ def test_loose_wordings_become_the_manuals(case: Case) -> None:
     assert {text: read(text) for text in case["texts"]} == dict.fromkeys(
         case["texts"], case["action"]
     )
+
+
+NAME = st.sampled_from(["mug 1", "desk 12", "stove", "metal pot", "orange in bowl", "living room"])
+WORDS = st.sampled_from([
+    "go", "to", "put", "in/on", "in", "on", "/", "the", "a", "an", "take", "from", "pick", "up",
+    "use", "with", "look", "at", "around", "heat", "move", "mug", "1", "2", ".", "!", "examine",
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("world", ["alfworld", "scienceworld"])
+@given(text=st.lists(WORDS | NAME, max_size=9).map(" ".join) | st.text(max_size=40))
+@example(text="take the a mug 1 from desk 1")
+@example(text="look .")
+def test_any_text_is_read_and_reading_twice_changes_nothing(world: str, text: str) -> None:
+    read = get_environment(world).read_action
+    assert read(read(text)) == read(text) or not read(text)
+
+
+@pytest.mark.parametrize("world", ["alfworld", "scienceworld"])
+@given(data=st.data())
+def test_every_action_of_the_manual_is_already_canonical(world: str, data: st.DataObject) -> None:
+    manual = load_manual(world)
+    rule = data.draw(st.sampled_from(manual.actions))
+    numbered = st.sampled_from(["mug 1", "desk 12", "sinkbasin 40"])
+    names = numbered if world == "alfworld" else NAME
+    action = rule.syntax.format(**{name: data.draw(names) for name in rule.parameters})
+    assert get_environment(world).read_action(action) == action
+    matched = match_action(manual, action)
+    assert matched is not None and matched[0].name == rule.name
+
+
+def test_memories_of_scienceworld_are_filed_by_the_room_and_the_verb() -> None:
+    keys = get_environment("scienceworld").keys
+    for room in ("kitchen", "outside"):
+        assert keys.compat(f"room={room}|inventory=pot|progress=2") == room
+        assert keys.compat(f"room={room}|inventory=empty|progress=0") == room
+    assert keys.goal("F3:melt:water") == ("F3", "water", "melt")
 
 
 @cases("change")

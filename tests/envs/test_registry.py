@@ -16,7 +16,7 @@ from rpms.envs import (
     tau2,
 )
 from rpms.graph import run_episode
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.refusal import refused
 
 
@@ -69,21 +69,17 @@ def light(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     "words", ["tasks", "rules check", "learn --out m", "eval --out r", "run", "demo"]
 )
 def test_a_world_whose_package_is_missing_says_how_to_get_it(
-    world: str, target: str, words: str, light: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    done = in_process(monkeypatch, capsys)(*words.split(), "--env", world)
+    world: str, target: str, words: str, light: Path, rpms: Rpms
+) -> None:
+    done = rpms(*words.split(), "--env", world)
     assert done.code == 2 and done.err.count("\n") == 1
     assert f"make {target}" in done.err and f"pip install -e '.[{world}]'" in done.err
     assert not [*light.iterdir()]
 
 
 @pytest.mark.usefixtures("light")
-def test_without_simulators_the_first_world_is_left_and_the_others_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_simulators_the_first_world_is_left_and_the_others_are_named(rpms: Rpms) -> None:
     assert environment_names() == ["alfworld"]
-    rpms = in_process(monkeypatch, capsys)
     missing = [scienceworld.MISSING, tau2.MISSING]
     listed = rpms("worlds").out.splitlines()
     assert listed[0] == "alfworld" and listed[-2:] == missing
@@ -97,9 +93,9 @@ def test_without_simulators_the_first_world_is_left_and_the_others_are_named(
 @pytest.mark.parametrize("words", ["tasks", "run", "demo", "eval --out r", "learn --out m"])
 @pytest.mark.parametrize("desk", registry.DESKS)
 def test_a_world_without_tasks_says_so_and_names_those_with_tasks(
-    desk: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: str, words: str, rpms: Rpms
 ) -> None:
-    done = in_process(monkeypatch, capsys)(*words.split(), "--env", desk)
+    done = rpms(*words.split(), "--env", desk)
     assert done.code == 2 and f"'{desk}'" in done.err and "rpms.guard" in done.err
     assert all(name in done.err for name in environment_names())
     with refused("rpms.guard"):

@@ -12,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from rpms.envs import get_environment
-from tests.command_line import Done, in_process
+from tests.command_line import Done, Rpms
 
 Shell = Callable[[str, Path], Done]
 
 
 @pytest.fixture
 def shell(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], no_workers: None
+    rpms: Rpms,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    no_workers: None,
 ) -> Iterator[Shell]:
     """Runs the lines of a script in a folder until one fails; all that was printed."""
-    rpms, folders, path = in_process(monkeypatch, capsys), set[Path](), [*sys.path]
+    folders, path = set[Path](), [*sys.path]
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(script: str, folder: Path) -> Done:

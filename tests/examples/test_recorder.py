@@ -23,7 +23,7 @@ from rpms.evals.records.run_folder import LOCK, read_log, read_run
 from rpms.evals.running import runner
 from rpms.evals.running.learn import find_runs, gather
 from rpms.guard import RulesGuard
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.evals.sample_runs import write_run
 from tests.examples.release_play import TASK, WAY, agent_of, answers, script
 from tests.page_data import data_of
@@ -447,13 +447,13 @@ def test_episodes_of_another_split_are_logged(tmp_path: Path, logged: list[str])
 
 
 def test_everything_that_reads_runs_shows_the_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, rpms: Rpms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     out, other = tmp_path / "out", "refund desk (2)"
     record(out, *WAY, name="refund desk")
     record(out, name="refund desk", of_model={"model_name": "other"})
-    told = in_process(monkeypatch, capsys)("report", out)
+    told = rpms("report", out)
     assert told.code == 0 and "refund desk" in told.out and "(2)" in told.out
     pages = [out / "report.html", *(out / "report-steps").glob("*.html")]
     for page in pages:

@@ -18,7 +18,7 @@ from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log, read_run
 from rpms.graph.state_memory import EpisodeFollower
 from rpms.guard import Call, RulesGuard
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.examples.release_play import TASK, WAY, agent_of, answers, play, script
 from tests.page_data import data_of
 
@@ -181,10 +181,10 @@ def test_episodes_are_written_as_our_own_are(runs: Path) -> None:
 
 
 def test_everything_that_reads_runs_reads_them(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    runs: Path, tmp_path: Path, rpms: Rpms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    rpms, env = in_process(monkeypatch, capsys), ("--env", NAME)
+    env = ("--env", NAME)
     told = rpms("report", runs, "--all")
     assert told.code == 0 and "steps: not recorded" in " ".join(told.out.split()), told
     assert "50.0% 2/3" in " ".join(told.out.split()), told.out

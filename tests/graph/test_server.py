@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import random
 import re
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx
 import pytest
 from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.errors import APIStatusError
@@ -27,8 +19,8 @@ from rpms.graph import STAGES, build_graph, run_episode
 from rpms.nodes.state import EpisodeInput, EpisodeOutput, ServerOutput
 from rpms.vocabulary.context import RunContext
 from tests.evals.sample_runs import lines_of
+from tests.langgraph_dev import Server, langgraph_dev
 from tests.openai_server import Answer, OpenAIServer
-from tests.processes import RETRY_DEADLINE_S, wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
@@ -38,66 +30,23 @@ OURS = "rpms.envs.alfworld.adapter"  # a world, and still no client may name a m
 TASK: dict[str, Any] = {"env": "alfworld", "split": "generated_unseen", "task": 5}
 
 
-class Server(NamedTuple):
-    url: str
-    log: Path
-    process: subprocess.Popen[bytes]
-
-
-def free_port() -> int:
-    """Below those that the system hands out: no other test's server is given it meanwhile."""
-    while True:
-        port = random.randrange(20_000, 30_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-
-
-def is_up(url: str) -> bool:
-    with suppress(httpx.HTTPError):
-        return bool(httpx.get(f"{url}/ok", timeout=10).json()["ok"])
-    return False
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that, when its tests are through, has blocked nothing and stops when asked."""
-    log = tmp_path_factory.mktemp("server") / "log.txt"
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
     # Ours, and one more line, as its page says.
     config = json.loads((ROOT / "langgraph.json").read_text())
     graphs = {**config["graphs"], "mine": "./examples/minimal.py:mine"}
     config["graphs"] = {name: path.replace("./", f"{ROOT}/") for name, path in graphs.items()}
     config["dependencies"] = [str(ROOT)]
-    file = log.with_name("langgraph.json")
-    file.write_text(json.dumps(config))
-    command = ["dev", "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--config", str(file)]
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "langgraph_cli", *command],
-            cwd=ROOT,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "LANGSMITH_TRACING": "false"},
-        )
-    try:
-        wait_until(lambda: is_up(url), process)
-        yield Server(url, log, process)
-        # Here and not in tests of their own, which would have to run last: tests are handed out in
-        # any order.
-        process.send_signal(signal.SIGINT)
-        process.wait(RETRY_DEADLINE_S)
-        text = log.read_text()
-        assert "langgraph_api" in text
-        for complaint in ("locking call", "BlockingError", "unregistered type"):
-            assert complaint not in text
-        assert "Traceback" not in text.rpartition("Shutting down")[2]
-    finally:
-        print(log.read_text())  # shown where a test fails
-        process.kill()
-        process.wait()
+    with langgraph_dev(tmp_path_factory.mktemp("server"), config, cwd=ROOT) as served:
+        yield served
+    # Here and not in tests of their own, which would have to run last: tests are handed out in
+    # any order.
+    text = served.log.read_text()
+    assert "langgraph_api" in text
+    for complaint in ("locking call", "BlockingError", "unregistered type"):
+        assert complaint not in text
+    assert "Traceback" not in text.rpartition("Shutting down")[2]
 
 
 def test_graph_and_schemas_can_be_read(server: Server) -> None:

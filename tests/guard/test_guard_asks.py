@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.tools import InjectedState, ToolRuntime
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, tool
@@ -24,12 +23,12 @@ from tests.guard.desk.playing import (
     KNOWN,
     NUMBERS,
     answers,
-    graph_of,
+    guarded,
+    in_place_of,
     look,
     new_guard,
     refund,
     refused,
-    script,
 )
 from tests.guard.desk.world import Desk
 
@@ -50,8 +49,7 @@ class Conversation:
     def __init__(self, kind: str, folder: Path, desk: Desk, new_process: bool = True) -> None:
         self.kind, self.folder, self.desk, self.fresh = kind, folder, desk, new_process
         self.saver, self.store = InMemorySaver(), InMemoryStore()
-        self.config: Any = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"},
-                            "recursion_limit": 99}  # fmt: skip
+        self.config: Any = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}}
         self.guard = new_guard(folder / "rules", **ASKING)
         self.tools = self.guard.protect(desk.tools())
 
@@ -59,15 +57,8 @@ class Conversation:
         if self.fresh:
             self.guard = new_guard(self.folder / "rules", **ASKING)
             self.tools = self.guard.protect(self.desk.tools())
-        model = script(replies)
-        if self.kind == "node":
-            return graph_of(self.tools, model, self.saver, self.store)
-        if self.kind == "protected":
-            return create_agent(model, self.tools, checkpointer=self.saver, store=self.store)
-        middleware: Any = [self.guard]
-        return create_agent(
-            model, self.desk.tools(), middleware=middleware, checkpointer=self.saver
-        )
+        return guarded(self.kind, self.guard, self.desk.tools(), replies,
+                       saver=self.saver, store=self.store, carried=self.tools)  # fmt: skip
 
     def play(self, *replies: Any) -> dict[str, Any]:
         ended: dict[str, Any] = self.agent([*KNOWN, *replies]).invoke(ASKED, self.config)
@@ -204,20 +195,16 @@ def test_outside_a_graph_nobody_can_be_asked(tmp_path: Path) -> None:
     assert tools["refund"].invoke(refund("O1", 20)[1]) == "done"
 
 
-@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("kind", ["agent", "node"])
 @pytest.mark.parametrize("retries", [0, 1, 2])
 def test_a_rule_that_warns_sends_a_call_back_so_often(
-    protected: bool, retries: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: str, retries: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk = Desk()
-    guard: Any = new_guard(tmp_path / "rules", settings={"retries": retries}, **WARNING)
+    guard = new_guard(tmp_path / "rules", settings={"retries": retries}, **WARNING)
     replies = [*KNOWN, *[[refund("O1", 40)]] * 3, [refund("O1", 500)], [refund("O2", 500)]]
-    if protected:
-        agent: Any = graph_of(guard.protect(desk.tools()), script(replies))
-    else:
-        agent = create_agent(script(replies), desk.tools(), middleware=[guard])
     with caplog.at_level(logging.WARNING, "rpms.guard"):
-        ended = agent.invoke(ASKED, {"recursion_limit": 99})
+        ended = guarded(kind, guard, desk.tools(), replies).invoke(ASKED)
     sent_back = [number < retries for number in range(retries + 1)]
     assert refused(answers(ended)[COUNT:])[: retries + 1] == sent_back
     assert desk.refunds == [40.0] and desk.forbidden == []
@@ -289,18 +276,10 @@ def kinds_of_tools(desk: Desk) -> dict[str, BaseTool]:
 @pytest.mark.parametrize("form", kinds_of_tools(Desk()))
 async def test_tools_of_every_kind_are_guarded(form: str, kind: str) -> None:
     desk = Desk()
-    paying = kinds_of_tools(desk)[form]
-    tools = [*(each for each in desk.tools() if each.name != "refund"), paying]
-    guard: Any = new_guard()
+    tools = in_place_of(desk, kinds_of_tools(desk)[form])
     replies = [*KNOWN, [refund("O1", 500)], [refund("O1", 20)], [refund("O1", 20)],
                [refund("O2", 20), refund("O3", 20)], [refund("O3", 5)]]  # fmt: skip
-    if kind == "agent":
-        agent: Any = create_agent(script(replies), tools, middleware=[guard])
-    elif kind == "protected":
-        agent = create_agent(script(replies), guard.protect(tools))
-    else:
-        agent = graph_of(guard.protect(tools), script(replies))
-    ended = await agent.ainvoke(ASKED, {"recursion_limit": 99})
+    ended = await guarded(kind, new_guard(), tools, replies).ainvoke(ASKED)
     assert refused(answers(ended)[COUNT:]) == [True, False, True, False, True, True]
     assert desk.refunds == [20.0, 20.0] and desk.forbidden == []
     if form == "artifact":
@@ -319,18 +298,11 @@ def test_a_tool_may_ask_a_person_itself(kind: str, tmp_path: Path) -> None:
         return desk.refund(customer_id, order_id, usd, note)
 
     paying = StructuredTool.from_function(pay, name="refund", description="Refund.")
-    tools = [*(each for each in desk.tools() if each.name != "refund"), paying]
+    tools = in_place_of(desk, paying)
     replies = [*KNOWN, [("send_voucher", {"customer_id": "C1", "usd": 5}), refund("O1", 20)],
                [refund("O1", 20)]]  # fmt: skip
-    guard: Any = new_guard()
-    saver, model = InMemorySaver(), script(replies)
-    if kind == "agent":
-        agent: Any = create_agent(model, tools, middleware=[guard], checkpointer=saver)
-    elif kind == "protected":
-        agent = create_agent(model, guard.protect(tools), checkpointer=saver)
-    else:
-        agent = graph_of(guard.protect(tools), model, saver)
-    config = {"configurable": {"thread_id": "1"}, "recursion_limit": 99}
+    agent = guarded(kind, new_guard(), tools, replies, saver=InMemorySaver())
+    config = {"configurable": {"thread_id": "1"}}
     agent.invoke(ASKED, config)
     ended = agent.invoke(Command(resume="yes"), config)
     assert desk.refunds == [20.0] and desk.vouchers == ["C1"] and desk.forbidden == []

@@ -6,12 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import before_model, wrap_tool_call
 from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
@@ -19,6 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.store.memory import InMemoryStore
+from pydantic import TypeAdapter
 
 from rpms import RpmsError
 from rpms.guard import RulesGuard
@@ -26,26 +27,20 @@ from rpms.rules.predicates import CONDITIONS
 from tests.guard.desk.playing import (
     ASKED,
     COUNT,
+    KINDS,
     KNOWN,
     NUMBERS,
+    agent_of,
     answers,
     as_message,
-    graph_of,
+    guarded,
+    in_place_of,
     look,
     new_guard,
     refund,
     refused,
-    script,
 )
 from tests.guard.desk.world import Desk, DeskWorld
-
-
-def agent_of(desk: Desk, replies: Any, *middleware: Any, **settings: Any) -> Any:
-    """LangChain's agent, with the guard last unless it is among the middleware."""
-    listed = [*middleware]
-    if not any(isinstance(each, RulesGuard) for each in listed):
-        listed.append(new_guard())
-    return create_agent(script(replies), desk.tools(), middleware=listed, **settings)
 
 
 def thread(name: str = "") -> Any:
@@ -93,17 +88,13 @@ def test_tools_without_a_rule_are_named_or_allowed() -> None:
 
     desk, reply = Desk(), [("weather", {"town": "Bonn"})]
     with pytest.raises(RpmsError, match="the rules do not have the tool 'weather'"):
-        create_agent(script([reply]), [*desk.tools(), weather],
-                     middleware=[new_guard()]).invoke(ASKED)  # type: ignore[call-overload]  # fmt: skip
+        guarded("agent", new_guard(), [*desk.tools(), weather], [reply]).invoke(ASKED)
     for unknown in ("allow", ["weather"]):
-        guard: Any = RulesGuard(DeskWorld(), unknown=unknown)
-        agent: Any = create_agent(script([reply, [refund("O1", 5)]]), [*desk.tools(), weather],
-                                  middleware=[guard])  # fmt: skip
-        assert refused(answers(agent.invoke(ASKED))) == [False, True]
-        node = graph_of(
-            guard.protect([*desk.tools(), weather]), script([[*reply, refund("O1", 5)]])
-        )
-        assert refused(answers(node.invoke(ASKED))) == [False, True]
+        guard, tools = RulesGuard(DeskWorld(), unknown=unknown), [*desk.tools(), weather]
+        for kind, replies in (("agent", [reply, [refund("O1", 5)]]),
+                              ("node", [[*reply, refund("O1", 5)]])):  # fmt: skip
+            ended = guarded(kind, guard, tools, replies).invoke(ASKED)
+            assert refused(answers(ended)) == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -214,27 +205,24 @@ def test_a_middleware_that_answers_in_the_tool_s_place_is_noticed(
 # Errors
 
 
-@pytest.mark.parametrize("protected", [True, False])
-def test_a_guard_that_fails_refuses_and_says_so(protected: bool) -> None:
+@pytest.mark.parametrize("kind", ["agent", "node"])
+def test_a_guard_that_fails_refuses_and_says_so(kind: str) -> None:
     class Broken(DeskWorld):
         def read_answer(self, belief: Any, call: Any, answer: str) -> Any:
             raise KeyError("of mine")
 
     desk, guard = Desk(), RulesGuard(Broken())
     replies = [*KNOWN, [refund("O1", 5)], [refund("O1", 5)]]
-    if protected:
-        ended = graph_of(guard.protect(desk.tools()), script(replies)).invoke(ASKED)
-    else:
-        ended = agent_of(desk, replies, guard).invoke(ASKED)
+    ended = guarded(kind, guard, desk.tools(), replies).invoke(ASKED)
     texts = answers(ended)
     assert desk.done == [] and not refused(texts)[0]
     assert refused(texts)[1:] == [True] * (len(texts) - 1)
     assert "[guard]: the answer of get_customer could not be read (KeyError: 'of mine')" in texts[1]
 
 
-@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("kind", ["agent", "node"])
 def test_an_error_in_the_decision_itself_refuses(
-    protected: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> Any:
         raise ZeroDivisionError("no reason")
@@ -243,18 +231,15 @@ def test_an_error_in_the_decision_itself_refuses(
     monkeypatch.setitem(CONDITIONS, "seen", seen)
     desk, guard = Desk(), new_guard()
     replies = [*look("O1"), [refund("O1", 5)]]
-    if protected:
-        ended = graph_of(guard.protect(desk.tools()), script(replies)).invoke(ASKED)
-        plain = {each.name: each for each in guard.protect(desk.tools())}
-        assert "the guard itself failed" in plain["refund"].invoke(refund("O1", 5)[1])
-    else:
-        ended = agent_of(desk, replies, guard).invoke(ASKED)
+    ended = guarded(kind, guard, desk.tools(), replies).invoke(ASKED)
+    plain = {each.name: each for each in guard.protect(desk.tools())}
+    assert "the guard itself failed" in plain["refund"].invoke(refund("O1", 5)[1])
     assert desk.done == []
     assert "the guard itself failed (ZeroDivisionError: no reason)" in answers(ended)[-1]
 
 
-@pytest.mark.parametrize("protected", [True, False])
-def test_a_tool_that_fails_after_it_has_taken_effect(protected: bool) -> None:
+@pytest.mark.parametrize("kind", ["agent", "node"])
+def test_a_tool_that_fails_after_it_has_taken_effect(kind: str) -> None:
     """The desk has paid before the line went dead: nobody may pay again."""
     desk, guard = Desk(breaks=["refund"]), new_guard()
 
@@ -266,13 +251,11 @@ def test_a_tool_that_fails_after_it_has_taken_effect(protected: bool) -> None:
             return ToolMessage(str(error), tool_call_id=request.tool_call["id"], status="error")
 
     replies = [*KNOWN, [refund("O1", 5)], [refund("O1", 5)], [refund("O2", 5)], [refund("O3", 5)]]
-    if protected:
-        tools = guard.protect(desk.tools())
-        ended = graph_of(tools, script(replies), handle_tool_errors=True).invoke(
-            ASKED, {"recursion_limit": 99}
-        )
+    if kind == "node":
+        agent = guarded(kind, guard, desk.tools(), replies, handle_tool_errors=True)
     else:
-        ended = agent_of(desk, replies, survive, guard).invoke(ASKED)
+        agent = agent_of(desk, replies, survive, guard)
+    ended = agent.invoke(ASKED)
     assert desk.forbidden == [] and desk.refunds == [5.0, 5.0]
     assert verdicts(ended) == [False, True, False, True]
 
@@ -286,32 +269,21 @@ def test_a_crash_and_another_try() -> None:
     assert verdicts(ended) == [True] and desk.refunds == [5.0]
 
 
-def test_an_error_inside_a_tool_is_not_a_rejected_argument() -> None:
+@pytest.mark.parametrize("kind", ["agent", "node"])
+def test_an_error_inside_a_tool_is_not_a_rejected_argument(kind: str) -> None:
     """The tool has paid before it fails over its own data, with pydantic's error."""
-    from pydantic import TypeAdapter
+    desk = Desk()
 
-    for protected in (True, False):
-        desk, guard = Desk(), new_guard()
+    def pay(customer_id: str, order_id: str, usd: float, note: str = "") -> str:
+        desk.refund(customer_id, order_id, usd, note)
+        return TypeAdapter(str).validate_python(5)
 
-        def pay(
-            customer_id: str, order_id: str, usd: float, note: str = "", desk: Desk = desk
-        ) -> str:
-            desk.refund(customer_id, order_id, usd, note)
-            return TypeAdapter(str).validate_python(5)
-
-        schema = next(each.args_schema for each in desk.tools() if each.name == "refund")
-        paying = StructuredTool.from_function(
-            pay, name="refund", description="pay", args_schema=schema
-        )
-        tools = [*(each for each in desk.tools() if each.name != "refund"), paying]
-        replies = [*KNOWN, [refund("O1", 5)], [refund("O1", 5)]]
-        if protected:
-            agent = graph_of(guard.protect(tools), script(replies))
-        else:
-            agent = create_agent(script(replies), tools, middleware=[guard])
-        ended = agent.invoke(ASKED)
-        assert desk.forbidden == [] and desk.refunds == [5.0]
-        assert verdicts(ended) == [False, True]
+    schema = next(each.args_schema for each in desk.tools() if each.name == "refund")
+    paying = StructuredTool.from_function(pay, name="refund", description="pay", args_schema=schema)
+    replies = [*KNOWN, [refund("O1", 5)], [refund("O1", 5)]]
+    ended = guarded(kind, new_guard(), in_place_of(desk, paying), replies).invoke(ASKED)
+    assert desk.forbidden == [] and desk.refunds == [5.0]
+    assert verdicts(ended) == [False, True]
 
 
 # Threads and resumes
@@ -328,7 +300,7 @@ def in_sqlite(folder: Path) -> Iterator[Any]:
         yield saver
 
 
-@pytest.mark.parametrize("kind", ["agent", "protected", "node"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("saver", [in_memory, in_sqlite])
 def test_a_conversation_that_goes_on_in_another_process(
     kind: str, saver: Any, tmp_path: Path
@@ -339,30 +311,22 @@ def test_a_conversation_that_goes_on_in_another_process(
                [refund("O2", 20), refund("O3", 20)], [refund("O3", 20)]]  # fmt: skip
     with saver(tmp_path) as checkpoints:
         for reply in replies:
-            guard = new_guard()
-            if kind == "node":
-                agent = graph_of(guard.protect(desk.tools()), script([reply]), checkpoints, store)
-            elif kind == "protected":
-                agent = create_agent(script([reply]), guard.protect(desk.tools()),
-                                     checkpointer=checkpoints, store=store)  # fmt: skip
-            else:
-                agent = agent_of(desk, [reply], guard, checkpointer=checkpoints)
+            agent = guarded(
+                kind, new_guard(), desk.tools(), [reply], saver=checkpoints, store=store
+            )
             ended = agent.invoke(ASKED, config)
     assert verdicts(ended) == [False, True, True, False, True, True]
     assert desk.refunds == [20.0, 20.0] and desk.forbidden == []
 
 
-def test_threads_of_one_guard_know_nothing_of_each_other() -> None:
-    for protected in (True, False):
-        desk, guard, saver = Desk(), new_guard(), InMemorySaver()
-        tools = guard.protect(desk.tools())
-        for name, replies in (("a", KNOWN), ("b", [[refund("O1", 5)]])):
-            if protected:
-                agent = graph_of(tools, script(replies), saver)
-            else:
-                agent = agent_of(desk, replies, guard, checkpointer=saver)
-            ended = agent.invoke(ASKED, thread(name))
-        assert refused(answers(ended)) == [True] and desk.done == []
+@pytest.mark.parametrize("kind", ["agent", "node"])
+def test_threads_of_one_guard_know_nothing_of_each_other(kind: str) -> None:
+    desk, guard = Desk(), new_guard()
+    shared = {"saver": InMemorySaver(), "carried": guard.protect(desk.tools())}
+    for name, replies in (("a", KNOWN), ("b", [[refund("O1", 5)]])):
+        agent = guarded(kind, guard, desk.tools(), replies, **shared)
+        ended = agent.invoke(ASKED, thread(name))
+    assert refused(answers(ended)) == [True] and desk.done == []
 
 
 class Lagging(Desk):
@@ -372,19 +336,14 @@ class Lagging(Desk):
         return Desk().get_order(order_id)
 
 
-@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("kind", ["agent", "node"])
 @pytest.mark.parametrize("first", [True, False])
-def test_what_ran_beside_a_change_does_not_tell_what_is_so_after_it(
-    protected: bool, first: bool
-) -> None:
+def test_what_ran_beside_a_change_does_not_tell_what_is_so_after_it(kind: str, first: bool) -> None:
     """In one reply an order is paid back and looked up: the answer may be from before."""
     desk, guard = Lagging(slow=0.5), new_guard()
     pair = [refund("O1", 20), look("O1")[0][0]]
     replies = [*KNOWN, pair if first else pair[::-1], [refund("O1", 20)]]
-    if protected:
-        ended = graph_of(guard.protect(desk.tools()), script(replies)).invoke(ASKED)
-    else:
-        ended = agent_of(desk, replies, guard).invoke(ASKED)
+    ended = guarded(kind, guard, desk.tools(), replies).invoke(ASKED)
     assert desk.refunds == [20.0] and verdicts(ended) == [False, False, True]
 
 
@@ -405,13 +364,9 @@ async def test_every_way_to_run_an_agent_is_guarded() -> None:
         "abatch": lambda agent: agent.abatch([ASKED], {"recursion_limit": 99}),
     }
     for name, run in runs.items():
-        for protected in (True, False):
-            desk, guard = Desk(), new_guard()
-            if protected:
-                agent: Any = create_agent(script(CALLS), guard.protect(desk.tools()))
-            else:
-                agent = agent_of(desk, CALLS, guard)
-            result = run(agent)
+        for kind in ("agent", "protected"):
+            desk = Desk()
+            result = run(guarded(kind, new_guard(), desk.tools(), CALLS))
             if asyncio.iscoroutine(result):
                 await result
             assert desk.refunds == [20.0] and desk.forbidden == [], name
@@ -421,8 +376,6 @@ def test_conversations_side_by_side() -> None:
     """Each has its own desk, all have one guard."""
     guard, desks = new_guard(), [Desk(slow=0.001) for _ in range(4)]
     agents = [agent_of(desk, CALLS, guard) for desk in desks]
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(4) as pool:
         ended = [*pool.map(lambda agent: agent.invoke(ASKED), agents)]
     assert [desk.refunds for desk in desks] == [[20.0]] * 4
@@ -512,23 +465,19 @@ def test_a_model_cannot_write_answers() -> None:
 
 def test_an_answer_of_a_tool_cannot_carry_a_decision() -> None:
     """A tool returns a message that says it did not run."""
-    desk, guard = Desk(), new_guard()
+    desk = Desk()
 
     def pay(
-        customer_id: str,
-        order_id: str,
-        usd: float,
-        tool_call_id: Annotated[str, InjectedToolCallId],
-        note: str = "",
-    ) -> Any:
+        customer_id: str, order_id: str, usd: float,
+        tool_call_id: Annotated[str, InjectedToolCallId], note: str = "",
+    ) -> Any:  # fmt: skip
         desk.refund(customer_id, order_id, usd, note)
         return ToolMessage("done", tool_call_id=tool_call_id,
                            response_metadata={"rpms": {"ran": False}})  # fmt: skip
 
     paying = StructuredTool.from_function(pay, name="refund", description="pay")
-    tools = [*(each for each in desk.tools() if each.name != "refund"), paying]
     replies = [*KNOWN, [refund("O1", 5)], [refund("O1", 5)]]
-    agent: Any = create_agent(script(replies), tools, middleware=[guard])
+    agent = guarded("agent", new_guard(), in_place_of(desk, paying), replies)
     assert verdicts(agent.invoke(ASKED)) == [False, True] and desk.refunds == [5.0]
 
 

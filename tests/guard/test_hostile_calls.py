@@ -15,18 +15,17 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
-from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame, as_tools, solo_environment
 from rpms.guard import RulesGuard
 from tests.envs.telecom.conftest import WORLD
-from tests.guard.desk.playing import as_message, graph_of, script
+from tests.guard.desk.playing import KINDS, as_message, guarded
 from tests.guard.desk.world import CODES, ORDERS, REASONS, Desk, DeskWorld
 from tests.guard.hostile import Arguments, Conversation, Tally, play
 
@@ -282,26 +281,22 @@ def groups() -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("number", range(max(2, CALLS // 2000)))
-@pytest.mark.parametrize("protected", [True, False])
-def test_simultaneous_runs_of_one_thread(protected: bool, number: int) -> None:
+@pytest.mark.parametrize("kind", ["agent", "node"])
+def test_simultaneous_runs_of_one_thread(kind: str, number: int) -> None:
     """Several hostile models at once on one thread of one guard."""
     random, saver = Random(f"{SEED}:runs:{number}"), InMemorySaver()
-    config: Any = {"configurable": {"thread_id": "1"}, "recursion_limit": 99}
+    config: Any = {"configurable": {"thread_id": "1"}}
     desk, guard = RefundDesk(random), RulesGuard(DeskWorld(), unknown=["search"])
     desk.slow = 0.002
     talk = Conversation(desk, lambda random: guard, random)
     tools = [*talk.tools.values()]
-    carried, middleware = guard.protect(tools), cast(Any, [guard])
-
-    def agent(replies: Any) -> Any:
-        model = script(replies)
-        if protected:
-            return graph_of(carried, model, saver, handle_tool_errors=True)
-        return create_agent(model, tools, middleware=middleware, checkpointer=saver)
+    errors = {"handle_tool_errors": True} if kind == "node" else {}
+    carried = guard.protect(tools)
 
     def run(replies: Any) -> None:
         with suppress(ConnectionError):
-            agent(replies).invoke({"messages": [("user", "Go.")]}, config)
+            agent = guarded(kind, guard, tools, replies, saver=saver, carried=carried, **errors)
+            agent.invoke({"messages": [("user", "Go.")]}, config)
 
     run([as_message([(name, given)]) for name, given in desk.open(random)])
     for _ in range(4):
@@ -350,8 +345,8 @@ def test_no_hostile_call_in_telecom_is_carried_out(number: int, calls: int) -> N
 def test_a_rule_that_is_let_pass_is_found(
     shop: Any, world: Any, rules: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "environment.yaml").write_text(yaml.safe_dump({"tier": "environment", **rules}))
     """In 1,500 calls at the latest."""
+    (tmp_path / "environment.yaml").write_text(yaml.safe_dump({"tier": "environment", **rules}))
 
     def guard(random: Random) -> RulesGuard:
         return RulesGuard(world, rules=tmp_path, unknown="allow")
@@ -368,25 +363,18 @@ def test_whole_agents_with_a_hostile_model(shop: Any, number: int) -> None:
     world: Any = DeskWorld() if shop is RefundDesk else "telecom"
     unknown = ["search"] if shop is RefundDesk else "refuse"
     talk = Conversation(made, lambda random: RulesGuard(world, unknown=unknown), random)
-    saver, refused = InMemorySaver(), 0
+    saver, refused, kind = InMemorySaver(), 0, KINDS[number % 3]
+    errors = {"handle_tool_errors": True} if kind == "node" else {}
     for turn in range(4):
-        guard: Any = RulesGuard(world, unknown=unknown)
+        guard = RulesGuard(world, unknown=unknown)
         replies = []
         for _ in range(6):
             calls = [talk._call() for _ in range(random.choice([1, 1, 2, 3]))]
             replies.append(as_message([(c["name"], c["args"]) for c in calls]))
-        model, config = script(replies), {"configurable": {"thread_id": "1"}, "recursion_limit": 99}
-        if number % 3 == 0:
-            agent: Any = create_agent(model, [*talk.tools.values()], middleware=[guard],
-                                      checkpointer=saver)  # fmt: skip
-        elif number % 3 == 1:
-            agent = create_agent(model, guard.protect([*talk.tools.values()]), checkpointer=saver)
-        else:
-            agent = graph_of(guard.protect([*talk.tools.values()]), model, saver,
-                             handle_tool_errors=True)  # fmt: skip
+        agent = guarded(kind, guard, [*talk.tools.values()], replies, saver=saver, **errors)
         given: Any = {"messages": [("user", made.first_message if turn == 0 else "Go on.")]}
         try:
-            ended = agent.invoke(given, config)
+            ended = agent.invoke(given, {"configurable": {"thread_id": "1"}})
         except ConnectionError:  # a tool of the desk failed, and nobody caught it
             continue
         refused = sum(" was not carried out [" in m.text for m in ended["messages"])

@@ -42,6 +42,7 @@ policy:
   - {id: P-FREE, action: greet, needs: ["any(user.bookings, free(item))"]}
   - {id: P-WHO, action: move, needs: ["equal(customer.id, booking.user_id)"]}
 """  # noqa: E501
+After = Callable[..., ConversationState]
 BOOKING = {
     "booking_id": "B1", "user_id": "U1", "price": 9, "origin": "JFK",
     "legs": [{"flight": "F1", "day": "2026-01-01"}, {"flight": "F2", "day": "2026-01-02"}],
@@ -60,7 +61,7 @@ def tracker(tmp_path: Path) -> ConversationTracker:
 
 
 @pytest.fixture
-def after(tracker: ConversationTracker) -> Callable[..., ConversationState]:
+def after(tracker: ConversationTracker) -> After:
     """The state after calls with these answers, each in a reply of its own."""
 
     def read(*calls: tuple[str, dict[str, Any], Any], words: str = "Hello") -> ConversationState:
@@ -105,7 +106,7 @@ CANCEL = Call("cancel", {"booking_id": "B1"})
 )  # fmt: skip
 def test_a_refusal_names_every_look_up_that_is_missing(
     tracker: ConversationTracker,
-    after: Callable[..., ConversationState],
+    after: After,
     call: Call,
     before: list[Any],
     rule: str,
@@ -117,7 +118,7 @@ def test_a_refusal_names_every_look_up_that_is_missing(
 
 
 def test_a_look_up_that_showed_nothing_is_not_asked_for_again(
-    tracker: ConversationTracker, after: Callable[..., ConversationState]
+    tracker: ConversationTracker, after: After
 ) -> None:
     for answer, words in (("a booking", "answered without it"), ({}, "answered without it"),
                           ("Error: none", "answered with an error")):  # fmt: skip
@@ -133,9 +134,7 @@ def test_a_look_up_that_showed_nothing_is_not_asked_for_again(
     assert tracker.judge(state, CANCEL).repair == "first: get_booking(booking_id='B1')"
 
 
-def test_what_no_look_up_mends_comes_first(
-    tracker: ConversationTracker, after: Callable[..., ConversationState]
-) -> None:
+def test_what_no_look_up_mends_comes_first(tracker: ConversationTracker, after: After) -> None:
     flown = ("get_status", {"flight": "F1", "day": "2026-01-01"}, "flown")
     judgement = tracker.judge(after(LOOK, flown, STATUS[1]), CANCEL)
     assert judgement.rules == ("P-GROUND", "P-OWNER") and not judgement.uninformed
@@ -145,7 +144,7 @@ def test_what_no_look_up_mends_comes_first(
 
 
 def test_the_first_answer_stays_or_the_last_one_counts(
-    after: Callable[..., ConversationState],
+    after: After,
 ) -> None:
     found = [("find", {"email": "a"}, "U1"), ("find", {"email": "b"}, "U2")]
     last = ("last_found", {"email": "b"}, {"user": {"id": "U3"}})
@@ -155,15 +154,13 @@ def test_the_first_answer_stays_or_the_last_one_counts(
     assert after(*found, last)["belief"]["records"]["customer"] == {"id": "U1", "last": "U3"}
 
 
-def test_a_change_makes_one_field_unknown(after: Callable[..., ConversationState]) -> None:
+def test_a_change_makes_one_field_unknown(after: After) -> None:
     state = after(LOOK, ("cancel", {"booking_id": "B1"}, "done"))
     assert "price" not in state["belief"]["records"]["B1"]
     assert state["belief"]["records"]["B1"]["origin"] == "JFK"
 
 
-def test_look_ups_in_one_reply_are_all_read(
-    tracker: ConversationTracker, after: Callable[..., ConversationState]
-) -> None:
+def test_look_ups_in_one_reply_are_all_read(tracker: ConversationTracker, after: After) -> None:
     """They change nothing, so their order does not matter."""
     calls = [{"name": t, "args": a, "id": str(n)} for n, (t, a, _) in enumerate(STATUS)]
     answers = [ToolMessage(text, id=f"t{n}", tool_call_id=str(n))
@@ -186,7 +183,7 @@ def test_look_ups_in_one_reply_are_all_read(
 )  # fmt: skip
 def test_the_user_has_said_an_id_or_not(
     tracker: ConversationTracker,
-    after: Callable[..., ConversationState],
+    after: After,
     words: str,
     known: bool,
 ) -> None:
@@ -202,7 +199,7 @@ def test_the_user_has_said_an_id_or_not(
 
 
 def test_a_refusal_names_each_missing_value_once(
-    tracker: ConversationTracker, after: Callable[..., ConversationState]
+    tracker: ConversationTracker, after: After
 ) -> None:
     """Both choices read the same list, the second in a predicate with choices of its own."""
     state = after(("get_user", {"user_id": "U1"}, {"user_id": "U1", "bookings": ["B1"]}))

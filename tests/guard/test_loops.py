@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import TodoListMiddleware, ToolCallRequest, wrap_tool_call
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.messages.content import create_text_block
 from langchain_core.tools import BaseTool, tool
@@ -21,17 +20,13 @@ from langgraph.errors import GraphRecursionError
 
 import rpms.guard.loops
 from rpms.guard.loops import LoopGuard
+from tests.guard.desk.playing import Scripted
 
 IDS = map(str, count())
 LOGGER = "rpms.guard.loops"
 TASK: dict[str, Any] = {"messages": [("user", "Do it.")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 Call = tuple[str, dict[str, Any]]
-
-
-class Scripted(GenericFakeChatModel):
-    def bind_tools(self, *_: Any, **__: Any) -> Any:
-        return self
 
 
 def script(*replies: Call | list[Call]) -> Scripted:
@@ -113,15 +108,13 @@ def test_the_same_call_with_the_same_answer_is_refused_after_three(call: Call, a
     assert ended["messages"][-1].text == "It is over."
 
 
-def test_the_refusal_is_one_line_that_says_what_how_often_and_what_to_do() -> None:
-    ended = play(Desk(grep=""), *[GREP] * 4)
-    assert results(ended)[-1].text == (
-        "grep(pattern='TODO', path='/src') was not carried out: it got the same answer 3 times. "
-        "Use that answer or do something else."
-    )
+def test_the_refusal_is_one_line_that_says_what_and_how_often() -> None:
+    line = results(play(Desk(grep=""), *[GREP] * 4))[-1].text
+    assert line.startswith("grep(pattern='TODO', path='/src') was not carried out: ")
+    assert " 3 times" in line
     long = ("write_file", {"text": "one\ntwo\n" * 1000})
     line = results(play(Desk(write_file="Written."), *[long] * 2, limit=1))[-1].text
-    assert len(line) < 400 and "\n" not in line and "it got the same answer 1 time." in line
+    assert len(line) < 400 and "\n" not in line and " 1 time." in line
 
 
 def test_empty_todo_lists() -> None:

@@ -19,31 +19,26 @@ from tests.guard.desk.playing import (
     Scripted,
     answers,
     as_message,
-    graph_of,
+    guarded,
     look,
     new_guard,
     refund,
     refused,
-    script,
 )
 from tests.guard.desk.world import Desk, DeskWorld
 
 ASKING = {"id": "P-BIG", "action": "refund", "needs": ["at_most(usd, 30)"], "on_violation": "ask"}
 
 
-@pytest.mark.parametrize("protected", [True, False])
+@pytest.mark.parametrize("kind", ["agent", "node"])
 def test_a_guard_that_observes_refuses_and_asks_nothing(
-    protected: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk = Desk()
-    guard: Any = new_guard(tmp_path / "rules", settings={"observe": True}, policy=[ASKING])
+    guard = new_guard(tmp_path / "rules", settings={"observe": True}, policy=[ASKING])
     replies = [*IDENTIFY, *look("O1"), [refund("O1", 500)], [refund("O1", 40)], [refund("O2", 5)]]
-    if protected:
-        agent: Any = graph_of(guard.protect(desk.tools()), script(replies))
-    else:
-        agent = create_agent(script(replies), desk.tools(), middleware=[guard])
     with caplog.at_level(logging.WARNING, "rpms.guard"):
-        ended = agent.invoke(ASKED, {"recursion_limit": 99})
+        ended = guarded(kind, guard, desk.tools(), replies).invoke(ASKED)
     assert not any(refused(answers(ended))) and desk.refunds == [500.0, 40.0, 5.0]
     assert caplog.text.count("would not be carried out [") == 3
     assert "would not be carried out [P-AMOUNT]: it needs usd to be at most" in caplog.text

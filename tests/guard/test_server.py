@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +10,7 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client
 
-from tests.graph.test_server import free_port, is_up
-from tests.processes import wait_until
+from tests.langgraph_dev import langgraph_dev
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 ROOT = Path(__file__).parents[2]
@@ -71,23 +65,9 @@ agent = create_agent(Clerk(), Till(slow=0.05).tools(), middleware=[RulesGuard(De
 def url(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "shop.py").write_text(GRAPH, encoding="utf-8")
     config = {"dependencies": ["."], "graphs": {"shop": "./shop.py:agent"}}
-    (tmp_path / "langgraph.json").write_text(json.dumps(config), encoding="utf-8")
-    address, log = f"http://127.0.0.1:{(port := free_port())}", tmp_path / "log.txt"
-    options = ["dev", "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "langgraph_cli", *options, "--allow-blocking"],
-            cwd=tmp_path, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, "LANGSMITH_TRACING": "false", "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    try:
-        wait_until(lambda: is_up(address), process)
-        yield address
-        process.send_signal(signal.SIGINT)
-        process.wait(300)
-    finally:
-        process.kill()
-        process.wait()
+    paths = {"PYTHONPATH": str(ROOT)}
+    with langgraph_dev(tmp_path, config, "--allow-blocking", cwd=tmp_path, **paths) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize("strategy", ["reject", "enqueue"])

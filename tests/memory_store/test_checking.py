@@ -10,7 +10,7 @@ import pytest
 from rpms.envs import environment_names, get_environment
 from rpms.memory_store import parse_entry, read_snapshot, write_snapshot
 from rpms.memory_store.lessons import unearned
-from tests.command_line import in_process
+from tests.command_line import Rpms
 
 SCIENCE = {"goal_signature": "F1:find:plant", "state_signature": "room=kitchen|inventory=empty"}
 
@@ -57,10 +57,7 @@ def test_what_is_shipped_was_earned(env: str) -> None:
     assert entries and list(unearned(entries, get_environment(env))) == []
 
 
-def test_the_command_lists_them_with_their_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rpms = in_process(monkeypatch, capsys)
+def test_the_command_lists_them_with_their_lines(rpms: Rpms, tmp_path: Path) -> None:
     good, bad = parse_entry(success("open door")), parse_entry(success("wait", "wait", id="s2"))
     file = tmp_path / "memory.jsonl"
     write_snapshot(file, "scienceworld", [good, bad])

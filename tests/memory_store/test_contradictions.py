@@ -9,7 +9,7 @@ import pytest
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.memory_store import Entry, controlled, read_snapshot
-from rpms.memory_store.contradictions import CONTRADICTIONS, contradiction_kind
+from rpms.memory_store.controls import CONTRADICTIONS, contradiction_kind
 from rpms.memory_store.entries import Failure, Finds, Success
 from rpms.nodes.arbitration import Arbiter
 from rpms.rules import match_action

@@ -26,9 +26,9 @@ from rpms.memory_store.roles import fill, to_roles
 from rpms.rules import Manual
 from rpms.rules.predicates import StaticFacts, parse_predicate, reading
 from rpms.rules.wording import need, statement
-from rpms.vocabulary.belief import Belief, empty_belief
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSignature
+from tests.envs.playing import believing
 
 # Learning asks the manual; retrieval knows the commands alone.
 RULES, LAB_RULES = load_manual("alfworld"), load_manual("scienceworld")
@@ -114,7 +114,7 @@ def moment(
     form: Any = "grounded",
     **fields: Any,
 ) -> GroundingContext:
-    now = Belief(**{**empty_belief(), "places": PLACES, **fields})  # type: ignore[typeddict-item]
+    now = believing(**{"places": PLACES, **fields})
     goal = ENV.parse_goal(sentence)
     return GroundingContext(HOME, goal, ENV.sub_goal(goal, now, []), now, form=form)
 

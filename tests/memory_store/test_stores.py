@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
@@ -151,21 +151,3 @@ def test_an_asynchronous_store_is_read_beside_its_loop(tmp_path: Path) -> None:
 
     recalled = {name for name in asyncio.run(play()) if not name.startswith("found")}
     assert recalled and all(name.startswith("own_") for name in recalled)
-
-
-def test_a_store_of_before_is_read_and_can_be_saved_again(
-    store: BaseStore, entries: list[Entry]
-) -> None:
-    """Entries in namespaces of their types."""
-    few = entries[:7]
-    store.batch([
-        PutOp((*namespace("alfworld"), entry.type), entry.id, entry.model_dump(mode="json"))
-        for entry in few
-    ])  # fmt: skip
-    header = {"entries": len(few), "version": "before"}
-    store.put((*namespace("alfworld"), "header"), "header", header)
-    assert load_from_store(store, "alfworld") == few
-    save_to_store(store, "alfworld", few)
-    assert load_from_store(store, "alfworld") == few
-    items = store.search(namespace("alfworld"), limit=100)
-    assert len(items) == len(few) + 1, "the header and nothing of before"

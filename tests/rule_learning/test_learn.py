@@ -18,15 +18,10 @@ from rpms.evals.records.run_folder import read_run
 from rpms.rule_learning.audit import audit_manual
 from rpms.rule_learning.learn import learn_by_exploring
 from rpms.vocabulary.errors import RpmsError
-from tests.command_line import Rpms, in_process
+from tests.command_line import Rpms
 
 NAME = "rpms.commands.world_template.world:WORLD"
 BARE = "bare_world.world:WORLD"
-
-
-@pytest.fixture
-def rpms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Rpms:
-    return in_process(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from tests.truth.playing import Moment
 from tests.truth.reading import (
     REJECTED,
     Kind,
+    is_so,
     kind,
     learned_faults,
     rejection_faults,
@@ -44,11 +45,6 @@ def inside(moment: Moment, thing: str, place: str) -> bool:
 
 def listed(text: str) -> list[str]:
     return re.findall(NAME, text)
-
-
-def is_so(condition: bool, fault: str) -> Iterator[str]:
-    if not condition:
-        yield fault
 
 
 # The state block.

@@ -54,6 +54,11 @@ def false_lines(moment: Moment, kinds: Sequence[Kind]) -> Iterator[str]:
                 yield f"{moment.where}: {fault}: {text}"
 
 
+def is_so(condition: bool, fault: str) -> Iterator[str]:
+    if not condition:
+        yield fault
+
+
 def true_always(moment: Moment, match: re.Match[str]) -> Iterable[str]:
     """For sentences that claim nothing about this state: principles, sequences, the goal."""
     return ()

@@ -29,6 +29,7 @@ from tests.truth.playing import Moment
 from tests.truth.reading import (
     REJECTED,
     Kind,
+    is_so,
     kind,
     learned_faults,
     rejection_faults,
@@ -164,11 +165,6 @@ def truth_of(moment: Moment) -> Truth:
     if not _newest or _newest[0][0] is not moment:
         _newest[:] = [(moment, Truth(moment.game.facts()))]
     return _newest[0][1]
-
-
-def is_so(condition: bool, fault: str) -> Iterator[str]:
-    if not condition:
-        yield fault
 
 
 def observations(moment: Moment) -> list[tuple[str, str]]:

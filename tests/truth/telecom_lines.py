@@ -17,7 +17,7 @@ from rpms.rules.things import UNSHOWN
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, empty_belief
 from tests.truth.playing import Moment
-from tests.truth.reading import REJECTED, Kind, kind, rejection_faults, true_always
+from tests.truth.reading import REJECTED, Kind, is_so, kind, rejection_faults, true_always
 
 # The whole manual judges what memory has learned, also where a run has no rules.
 MANUAL = load_manual("telecom")
@@ -61,11 +61,6 @@ def truth_of(moment: Moment) -> Belief:
             truth["last_seen"][thing] = owner
     truth["visible"] = [*moment.state["belief"]["visible"]]
     return truth
-
-
-def is_so(condition: bool, fault: str) -> Iterator[str]:
-    if not condition:
-        yield fault
 
 
 def listed(text: str) -> list[str]:

@@ -495,7 +495,7 @@ def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
     """The outcomes of planted and learned advice that reached arbitration, by kind."""
-    from rpms.memory_store.contradictions import contradiction_kind  # slow, as in mechanisms.py
+    from rpms.memory_store.controls import contradiction_kind  # slow, as in mechanisms.py
 
     outcomes: dict[str, Counter[str]] = {}
     slips: dict[str, bool] = {}

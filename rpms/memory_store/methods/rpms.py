@@ -253,16 +253,17 @@ def find_memory(request: RecallRequest) -> MemoryIndex:
     """Return the snapshot that the settings name, else the store, else the shipped snapshot.
 
     A store may have grown since the last episode. Its version is read once an episode, because
-    reading it at every step would cost a query each.
+    reading it at every step would cost a query each. The control ``filler`` changes no entries.
     """
     env, context, store = request.env, request.context, request.store
-    control = context.memory_control, context.seed
+    as_learned = context.memory_control in ("none", "filler")
+    control = AS_LEARNED if as_learned else (context.memory_control, context.seed)
     if not context.memory_file and store is not None:
         versions = _versions.setdefault(store, {})
         if not request.begun or env not in versions:
             versions[env] = store_version(store, env)
         if versions[env]:
-            return _load(store, env, versions[env], _spoiled(control))
+            return _load(store, env, versions[env], control)
     return open_memory(env, context.memory_file, control)
 
 
@@ -275,12 +276,7 @@ def open_memory(env: str, file: str, control: Controlled = AS_LEARNED) -> Memory
     stamp = stamp_of(path)
     if not file and stamp == NOT_THERE:
         return MemoryIndex()
-    return _load(path, env, stamp, _spoiled(control))
-
-
-def _spoiled(control: Controlled) -> Controlled:
-    """Return the control of the entries; ``filler`` changes only what is printed."""
-    return AS_LEARNED if control[0] in ("none", "filler") else control
+    return _load(path, env, stamp, control)
 
 
 @lru_cache(maxsize=8)

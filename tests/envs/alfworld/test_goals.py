@@ -58,7 +58,7 @@ def turn(action: str, failed: bool = False) -> Turn:
 @pytest.mark.engine
 def test_in_the_real_game_too_two_objects_must_share_a_place() -> None:
     file = ensure_games("generated_seen", 6)[5]
-    *plan, go, put = [ENVIRONMENT.read_action(a) for a in read_game(file)["walkthrough"]]
+    *plan, go, put = playing.plan_of(file)
     thing, place = put.removeprefix("put ").split(" in/on ")
     game = AlfworldGame()
     goal, belief = _begin(game, file)
@@ -96,7 +96,7 @@ def test_pointer_and_progress_through_a_whole_game(index: int) -> None:
     goal, belief = _begin(game, file)
     turns: list[Turn] = []
     names, progress = [sub_goal(goal, belief, turns)["name"]], [0]
-    for action in (ENVIRONMENT.read_action(a) for a in read_game(file)["walkthrough"]):
+    for action in playing.plan_of(file):
         before = sub_goal(goal, belief, turns)
         outcome = game.step(action)
         belief = ENVIRONMENT.update_belief(belief, action, outcome.observation)

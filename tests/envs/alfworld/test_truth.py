@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Callable, Iterator
 from random import Random
@@ -20,7 +19,7 @@ from rpms.envs.alfworld.truth import disagreements, true_belief
 from rpms.rule_learning.evidence import CommandTemplate
 from rpms.rule_learning.explore import draw_names
 from rpms.vocabulary.belief import Belief
-from tests.envs.playing import task_of, unshown
+from tests.envs.playing import plan_of, task_of, unshown
 
 Walks = Callable[[int], list[Any]]
 
@@ -65,8 +64,7 @@ def midgame() -> tuple[Belief, list[Fact]]:
     file = ensure_games("generated_seen", 1)[0]
     game = AlfworldGame()
     belief = ENVIRONMENT.first_belief(game.reset(task_of(file)))
-    plan = json.loads(file.read_text())["walkthrough"]
-    for action in [*plan[:3], "look"]:
+    for action in [*plan_of(file)[:3], "look"]:
         belief = ENVIRONMENT.update_belief(belief, action, game.step(action).observation)
     facts = game.facts()
     game.close()

@@ -20,6 +20,7 @@ from rpms.guard.decision import Judgement
 from rpms.guard.sources import compare_policy
 from rpms.rules.schema import ExampleCall
 from tests.envs.tau2.random_retail import compare
+from tests.guard.test_audit import answer, call, reply
 from tools.desk_gold import DeskConversation, play
 
 PLANTED = yaml.safe_load((Path(__file__).parent / "retail_violations.yaml").read_text("utf-8"))
@@ -75,15 +76,16 @@ def before(case: Planted) -> DeskConversation:
         look_ups.append(Call("get_order_details", {"order_id": order["order_id"]}))
         products = [item["product_id"] for item in order["items"]]
         look_ups += [Call("get_product_details", {"product_id": product}) for product in products]
-    for call in (*(c for c in look_ups if c.tool not in case.without), *map(as_call, case.after)):
-        conversation.run(call)
+    made = (*(c for c in look_ups if c.tool not in case.without), *map(as_call, case.after))
+    for each in made:
+        conversation.run(each)
     return conversation
 
 
 def judged(case: Planted) -> tuple[Judgement, str]:
     """The guard's judgement of the call, and tau2's own answer to it."""
-    conversation, call = before(case), as_call(case.call)
-    return conversation.judge(call), conversation.run(call)
+    conversation, made = before(case), as_call(case.call)
+    return conversation.judge(made), conversation.run(made)
 
 
 def test_every_sentence_of_the_policy_is_a_rule_or_excused() -> None:
@@ -206,30 +208,17 @@ def test_a_guarded_agent_changes_nothing_before_the_look_ups() -> None:
 # Bad input
 
 
-def reply(number: int, tool: str, arguments: object) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    function = {"name": tool, "arguments": text}
-    return {"role": "assistant", "tool_calls": [{"id": f"c{number}", "function": function}]}
-
-
-def answer(number: int, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": f"c{number}", "content": text}
-
-
 FOUND = [
     {"role": "user", "content": "Hello."},
-    reply(0, "find_user_id_by_email", {"email": "olivia.ito5204@example.com"}),
+    reply(call(0, "find_user_id_by_email", email="olivia.ito5204@example.com")),
 ]
-LOOK = reply(1, "get_order_details", {"order_id": "#W5442520"})
-CANCEL = reply(2, "cancel_pending_order", {"order_id": "#W5442520", "reason": "no longer needed"})
+LOOK = reply(call(1, "get_order_details", order_id="#W5442520"))
+CANCEL = reply(call(2, "cancel_pending_order", order_id="#W5442520", reason="no longer needed"))
 
 
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        ([reply(3, "refund_order", {})], ("against", "unknown tool")),
-        ([reply(3, "get_order_details", {"order": "O1"})], ("against", "unknown argument")),
-        ([reply(3, "get_order_details", '{"order_id": ')], ("against", "unreadable arguments")),
         # An error, and an answer that is not JSON, are no evidence.
         ([LOOK, answer(1, "Error: Order not found"), CANCEL], ("uninformed", "P-CANCEL-PENDING")),
         ([LOOK, answer(1, '{"order_id": "#W5442520",'), CANCEL],
@@ -241,10 +230,10 @@ CANCEL = reply(2, "cancel_pending_order", {"order_id": "#W5442520", "reason": "n
                                       "user_id": {}})), CANCEL], ("against", "P-CANCEL-PENDING")),
         ([CANCEL, answer(2, "Error: Order not found"), CANCEL],
          ("uninformed", "P-CANCEL-PENDING")),
-        ([reply(3, "cancel_pending_order", {"order_id": None, "reason": "no longer needed"})],
+        ([reply(call(3, "cancel_pending_order", order_id=None, reason="no longer needed"))],
          ("uninformed", "P-CANCEL-PENDING")),
-        ([reply(3, "exchange_delivered_order_items",
-                {"order_id": "#W5442520", "item_ids": "6242772310", "new_item_ids": {"a": 1}})],
+        ([reply(call(3, "exchange_delivered_order_items", order_id="#W5442520",
+                     item_ids="6242772310", new_item_ids={"a": 1}))],
          ("against", "P-PAYMENT-OWN")),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -97,30 +98,58 @@ def graph_of(
     return graph.compile(checkpointer=saver, store=store)
 
 
-def _agent(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    agent: Any = create_agent(script(replies), desk.tools(), middleware=[guard])
-    return answers(agent.invoke(ASKED))
+def agent_of(desk: Desk, replies: Any, *middleware: Any, **settings: Any) -> Any:
+    """LangChain's agent, with the guard last unless it is among the middleware."""
+    listed = [*middleware]
+    if not any(isinstance(each, RulesGuard) for each in listed):
+        listed.append(new_guard())
+    return create_agent(script(replies), desk.tools(), middleware=listed, **settings)
 
 
-def _async_agent(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    agent: Any = create_agent(script(replies), desk.tools(), middleware=[guard])
-    return answers(asyncio.run(agent.ainvoke(ASKED)))
+def guarded(
+    kind: str,
+    guard: RulesGuard,
+    tools: Sequence[BaseTool],
+    replies: Any,
+    *behind: Any,
+    saver: Any = None,
+    store: Any = None,
+    carried: Sequence[BaseTool] = (),
+    **node: Any,
+) -> Any:
+    """An agent with the guard and the middleware behind it, or one whose tools carry the guard.
+
+    ``carried`` are tools that the guard protects already, where several agents share them.
+    """
+    model = replies if isinstance(replies, Scripted) else script(replies)
+    if kind == "node":
+        graph = graph_of(carried or guard.protect(tools), model, saver, store, **node)
+    elif kind == "protected":
+        graph = create_agent(
+            model, carried or guard.protect(tools), checkpointer=saver, store=store
+        )
+    else:
+        graph = create_agent(model, tools, middleware=[guard, *behind], checkpointer=saver)
+    return graph.with_config(recursion_limit=200)
 
 
-def _agent_with_protected_tools(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    agent: Any = create_agent(script(replies), guard.protect(desk.tools()))
-    return answers(agent.invoke(ASKED))
+def in_place_of(desk: Desk, tool: BaseTool) -> list[BaseTool]:
+    """The desk's tools, with another one under the name of its own."""
+    return [*(each for each in desk.tools() if each.name != tool.name), tool]
 
 
-def _tool_node(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    graph = graph_of(guard.protect(desk.tools()), script(replies), InMemorySaver())
-    config = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}, "recursion_limit": 200}
+def _invoke(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
+    return answers(guarded(kind, guard, desk.tools(), replies).invoke(ASKED))
+
+
+def _saved(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
+    config = {"configurable": {"thread_id": f"thread-{next(NUMBERS)}"}}
+    graph = guarded(kind, guard, desk.tools(), replies, saver=InMemorySaver())
     return answers(graph.invoke(ASKED, config))
 
 
-def _async_tool_node(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
-    graph = graph_of(guard.protect(desk.tools()), script(replies))
-    return answers(asyncio.run(graph.ainvoke(ASKED, {"recursion_limit": 200})))
+def _ainvoke(kind: str, desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
+    return answers(asyncio.run(guarded(kind, guard, desk.tools(), replies).ainvoke(ASKED)))
 
 
 def _plain(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
@@ -134,10 +163,10 @@ def _plain(desk: Desk, guard: RulesGuard, replies: Sequence[Any]) -> list[str]:
 
 
 WAYS: dict[str, Callable[[Desk, RulesGuard, Sequence[Any]], list[str]]] = {
-    "agent": _agent,
-    "agent on an event loop": _async_agent,
-    "agent with protected tools": _agent_with_protected_tools,
-    "tool node": _tool_node,
-    "tool node on an event loop": _async_tool_node,
+    "agent": partial(_invoke, "agent"),
+    "agent on an event loop": partial(_ainvoke, "agent"),
+    "agent with protected tools": partial(_invoke, "protected"),
+    "tool node": partial(_saved, "node"),
+    "tool node on an event loop": partial(_ainvoke, "node"),
     "plain calls": _plain,
 }

@@ -58,17 +58,8 @@ def played(count: int = 6) -> list[EpisodeRecord]:
     for number, task in enumerate(ENV.tasks("generated_seen", count)):
         context = RunContext.for_condition("B", max_steps=3 if number % 3 == 2 else 40)
         out = run_episode(number, split="generated_seen", context=context)
-        history = [
-            {"action": t["action"], "observation": t["observation"], "failed": t["failed"]}
-            for t in out["history"]
-        ]
-        records.append(
-            EpisodeRecord(
-                env="alfworld", split="generated_seen", task=task["id"], goal=task["goal"],
-                first_observation=out["first_observation"], success=out["success"],
-                score=out["score"], history=history,  # type: ignore[typeddict-item]
-            )
-        )  # fmt: skip
+        known = {"env": "alfworld", "task": task["id"], "goal": task["goal"]}
+        records.append(EpisodeRecord(**{**out, **known}))  # type: ignore[typeddict-item]
     return records
 
 

@@ -251,7 +251,7 @@ def _conflict_rows(side: DataFrame, name: str) -> Iterator[list[Cell]]:
     for advice in side.advice:
         for kind, outcome in advice.items():
             outcomes.setdefault(kind, Counter()).update(outcome)
-    from rpms.memory_store.contradictions import CONTRADICTIONS
+    from rpms.memory_store.controls import CONTRADICTIONS
 
     titles = {**{kind: f"planted: {kind}" for kind in CONTRADICTIONS}, LEARNED: LEARNED}
     for kind in [kind for kind in titles if kind in outcomes] or [""]:
