@@ -98,14 +98,6 @@ def evaluate(
     ] = 1,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
-    ray: Annotated[
-        str,
-        option(
-            EXECUTION,
-            "Run on a Ray cluster; 'local' starts one.",
-            metavar="ADDRESS",
-        ),
-    ] = "",
     keep_failed: Annotated[
         bool,
         option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
@@ -144,7 +136,7 @@ def evaluate(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
         cache=cache, show=not as_json, plan_name=plan,
         execution=ExecutionOptions(
-            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
+            workers, concurrency, keep_failed, Budget(budget_usd, budget_tokens)
         ),
     )  # fmt: skip
     if as_json:

@@ -45,7 +45,7 @@ def test_a_manifest_says_what_was_run() -> None:
 
 
 def test_the_same_settings_are_the_same_run(tmp_path: Path) -> None:
-    other = make_manifest(plan(timeout_s=5.0), workers=1, ray="auto")
+    other = make_manifest(plan(timeout_s=5.0), workers=1)
     first = make_manifest(plan(), workers=7)
     assert merge_manifest(tmp_path, first, other) == first
 

@@ -143,7 +143,6 @@ class Manifest(Extensible):
     """The run of ``rpms demo``, which the next one replaces."""
     workers: Count | None = None
     concurrency: Count | None = None
-    ray: str | None = None
     sessions: list[Session] = []
 
     @property
