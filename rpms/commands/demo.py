@@ -76,7 +76,7 @@ def demo(
     from rpms.commands.story import PACE, Story
     from rpms.envs import get_environment
     from rpms.evals.analysis.report import read_report
-    from rpms.evals.analysis.report.page import write_report
+    from rpms.evals.analysis.report.page import write_page
     from rpms.evals.running.evaluate import check_plan
     from rpms.models.opening import LABELS
 
@@ -99,8 +99,7 @@ def demo(
     shown = asyncio.run(show_episodes(console, plan, pace))
     write_demo(folder, plan, shown)
     report = read_report(folder)
-    (page,) = [file for file in write_report(report, None) if file.suffix == ".html"]
-    address = page.resolve().as_uri()
+    address = write_page(report).resolve().as_uri()
     if as_json:
         print_json(report.as_json())
     else:
