@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
 from rpms.commands.options import (
     AGAIN,
@@ -103,7 +102,6 @@ def evaluate(
         option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
     ] = False,
     cache: CacheOption = "",
-    yes: YesOption = False,
     truth: Annotated[
         bool,
         option(EXECUTION, "Compare beliefs with the simulator (the default)."),

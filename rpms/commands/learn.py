@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     BudgetTokensOption,
@@ -68,7 +67,6 @@ def learn(
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
     cache: CacheOption = "",
-    yes: YesOption = False,
     *,
     settings: RunContext,
     budget_usd: BudgetUsdOption = 0.0,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import App
 from rpms.commands.options import (
     AGAIN,
@@ -212,7 +211,6 @@ def learn(
             help="Try this many commands in each task; 0 means the usual number.",
         ),
     ] = 0,
-    yes: YesOption = False,
 ) -> None:
     """Learn the rules of Tier 3 from the environment's answers, without a language model."""
     from rpms.envs import get_environment
