@@ -15,7 +15,6 @@ from rpms.evals.analysis import step_analysis
 from rpms.evals.analysis.step_analysis import (
     ANY_GOAL,
     KEPT,
-    NOTHING_REJECTED,
     Analysis,
     analyse,
     analysis_of,
@@ -117,24 +116,6 @@ def test_what_ends_an_episode_badly_was_possible_and_may_still_have_been_forbidd
         last = acted(put, belief, rules, failed=False)
         steps = [acted(TAKE, SEEN, RULE), last]
         assert kinds(*steps, mode="wrong_termination") == ["wrong", kind]
-        analysis = analysed(*steps, mode="wrong_termination")
-        assert (analysis.lost_by, analysis.rejected["wrong"]) == (kind, 1)
-
-
-def test_a_lost_episode_counts_under_its_commonest_kind() -> None:
-    missing, wrong, ignored = (
-        acted(TAKE, SEEN),
-        acted(TAKE, SEEN, RULE),
-        acted(TAKE, AWAY, RULE),
-    )
-    for steps, kind in (
-        ([missing, missing, wrong], "missing"),
-        ([missing, wrong, ignored], "ignored"),
-        ([missing, wrong], "wrong"),
-        ([], NOTHING_REJECTED),
-    ):
-        assert analysed(*steps).lost_by == kind
-        assert analysed(*steps, mode=None).lost_by == ""
 
 
 def test_an_entry_comes_from_its_goal_or_names_its_source() -> None:
@@ -171,7 +152,6 @@ def test_rejected_actions_repeats_and_unreadable_replies_are_counted() -> None:
              ("take", True), ("", True), ("", True)]  # fmt: skip
     analysis = analysed(*(acted(action, AWAY, failed=failed) for action, failed in turns))
     assert (analysis.invalid_actions, analysis.format_errors, analysis.repeated) == (7, 2, 2)
-    assert sum(analysis.rejected.values()) == 5
 
 
 def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:
@@ -202,7 +182,7 @@ def test_what_a_guard_made_of_proposals_is_counted() -> None:
 def test_an_episode_without_steps_has_no_figures() -> None:
     analysis = analysed(mode="model_error")
     figures = {name: value for name, value in analysis.columns().items() if name != "logged"}
-    texts = ("lost_by", "cause", "cause_text")
+    texts = ("cause", "cause_text")
     assert not any(value for name, value in figures.items() if name not in texts)
     assert analysis.cause and analysis.cause.kind == "model error"
 

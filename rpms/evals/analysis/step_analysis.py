@@ -38,7 +38,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
@@ -61,8 +61,6 @@ from rpms.vocabulary.turn import FailureMode
 
 Step = Mapping[str, Any]
 Kind = Literal["missing", "wrong", "ignored"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-NOTHING_REJECTED = "nothing rejected"
 LESSONS = ("failure", "critical_failure")
 ADVISING = ("success", *LESSONS)
 """Types of entries that arbitration checks against the rules; schemas and finds advise nothing."""
@@ -104,9 +102,8 @@ class Analysis:
         judged: proposals of the model that the manual judged, in arms without rules too.
         broken: proposals that broke a rule, by rule.
         against_rule: actions that broke their own rule and that the environment accepted.
-        rejected: rejected actions by kind: missing, wrong or ignored knowledge.
-        lost_by: the dominant kind of a lost episode.
-        kinds: the kind of each step's failure; empty for a step without one.
+        kinds: the kind of each step's failure: missing, wrong or ignored knowledge; empty for a
+            step without one.
         advice: the outcomes of arbitration, by kind of advice.
         cause: the cause of a lost episode.
     """
@@ -131,8 +128,6 @@ class Analysis:
     judged: int = 0
     broken: Mapping[str, int] = field(default_factory=dict)
     against_rule: int = 0
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    lost_by: str = ""
     kinds: Sequence[str] = ()
     advice: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cause: Cause | None = None
@@ -146,7 +141,6 @@ class Analysis:
             **{outcome_column(name): self.dropped.get(name, 0)
                for name in RECALL_OUTCOMES if name},
             **{verdict: self.verdicts.get(verdict, 0) for verdict in GUARDED},
-            **{f"rejected_{kind}": self.rejected.get(kind, 0) for kind in KINDS},
             **{name: getattr(self, name) for name in BY_NAME},
             "cause": cause.kind, "cause_step": cause.step, "cause_text": cause.text,
         }  # fmt: skip
@@ -188,7 +182,6 @@ def analyse(
     vetoes = Counter(d["rule"] or "procedure" for d in decisions if d["reason"])
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
-    counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
     judged = [dict(step.get("judged", [])) for step in steps]
     broken = Counter(rule for rules in judged for rule in rules if rules[rule] == "broken")
     return Analysis(
@@ -212,8 +205,6 @@ def analyse(
         judged=sum(map(bool, judged)),
         broken=dict(sorted(broken.items())),
         against_rule=sum(map(_is_against_rule, steps)),
-        rejected={kind: counts[kind] for kind in KINDS},
-        lost_by=_dominant(kinds, counts, mode) if mode else "",
         kinds=kinds,
         advice=_advice_outcomes(recalls),
         cause=find_cause(mode, error, steps, kinds, manual) if mode else None,
@@ -479,18 +470,6 @@ def failure_kinds(
         else ""
         for number, step in enumerate(steps)
     ]
-
-
-def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -> str:
-    """The most frequent kind; of equals ignored, then wrong.
-
-    The action that ended the episode outweighs all rejected ones.
-    """
-    if mode == "wrong_termination" and kinds and kinds[-1]:
-        return kinds[-1]
-    if not rejected.total():
-        return NOTHING_REJECTED
-    return max(reversed(KINDS), key=lambda kind: rejected[kind])
 
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
