@@ -97,10 +97,6 @@ def evaluate(
     ] = 1,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
-    keep_failed: Annotated[
-        bool,
-        option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
-    ] = False,
     cache: CacheOption = "",
     truth: Annotated[
         bool,
@@ -133,9 +129,7 @@ def evaluate(
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
         cache=cache, show=not as_json, plan_name=plan,
-        execution=ExecutionOptions(
-            workers, concurrency, keep_failed, Budget(budget_usd, budget_tokens)
-        ),
+        execution=ExecutionOptions(workers, concurrency, Budget(budget_usd, budget_tokens)),
     )  # fmt: skip
     if as_json:
         print_json(report.as_json())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -94,11 +93,8 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     assert len(errors) == 3 < 12
     assert {line["failure_mode"] for line in errors} == {"model_error"}
     openai_server.plays("Action: look")
-    assert rpms(*words, "--keep-failed").code == 0
-    ends = Counter(line["failure_mode"] for line in lines(run))
-    assert ends == {"model_error": 3, "timeout": 9}
     assert rpms(*words).code == 0
-    assert len(keys(run)) == 15 and {*keys(run)[12:]} == {*keys(run)[:3]}
+    assert len(keys(run)) == 15 and {*keys(run)[:3]} <= {*keys(run)[3:]}
     latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines(run)}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
 

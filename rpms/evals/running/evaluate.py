@@ -52,13 +52,11 @@ class ExecutionOptions:
     Attributes:
         workers: worker processes; 0 runs in this process, None takes one per processor.
         concurrency: episodes in flight over all workers.
-        keep_failed: do not run episodes again that ended in an error.
         budget: the budget of the run folder.
     """
 
     workers: int | None = None
     concurrency: int = 32
-    keep_failed: bool = False
     budget: Budget = NO_LIMIT
 
     def suited_to(self, plan: RunPlan) -> ExecutionOptions:
@@ -192,10 +190,7 @@ def play_plan(
         paths = {label: travelling(graph, label) for label, graph in plan.graphs.items()}
         plan = replace(plan, graphs=paths)
     capacity = capacity_of(plan.env, workers, at_once)
-    run = RunSession(
-        plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
-        elsewhere=elsewhere, workers=workers, concurrency=at_once,
-    )  # fmt: skip
+    run = RunSession(plan, Path(out), execution.budget, elsewhere)
     try:
         with cached_replies(plan.cache), _watched(run, out, show, strict, summary) as watch:
             run.play(open_pool(plan, run.meter, workers), capacity, at_once, watch)
