@@ -26,7 +26,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting import all_plots
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.rules import run_rules
-from rpms.evals.analysis.report.source import settings_of, short_type, source_of
+from rpms.evals.analysis.report.source import short_type, source_of
 from rpms.evals.analysis.tables import Cell
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.protocol_card import protocol_card
@@ -95,7 +95,6 @@ def render_page(report: Report, steps: str = "report-steps") -> str:
         home="",
         source=source_of(run),
         protocol=protocol_card(run.manifest),
-        settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
         verdict=report.verdict,
