@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shlex
 import signal
 import webbrowser
 from collections.abc import Iterator
@@ -13,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from rpms import Demo, RunContext, stream_episode
 from rpms.commands import story
 from rpms.commands.demo import meaning
 from rpms.commands.guarded_story import plan, planted
-from rpms.commands.main import app
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import read_report
@@ -135,24 +132,6 @@ def test_without_rules_it_is_stopped_when_the_failure_is_plain_and_with_them_it_
     assert log and [step["action"] for step in log["steps"]] == [REJECTED] * 3
 
 
-def test_the_next_command_is_understood(
-    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
-) -> None:
-    done = rpms(*language_model, "--conditions", "A", "--out", tmp_path)
-    (line,) = re.findall(r"^  rpms (eval .*)$", done.out, re.M)
-    assert line.startswith("eval --env alfworld --split generated_unseen --model openai:m")
-    typer.main.get_command(app).make_context("rpms", shlex.split(line))
-
-
-def test_one_document_with_both_episodes(
-    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
-) -> None:
-    done = rpms(*language_model, "--out", tmp_path, "--json")
-    assert (done.code, done.err) == (0, "")
-    document = json.loads(done.out)
-    assert (document["played"], document["complete"]) == (2, True)
-
-
 @pytest.mark.engine
 @pytest.mark.usefixtures("shipped_model")
 def test_the_shipped_model_loses_and_wins(rpms: Rpms, tmp_path: Path) -> None:
@@ -256,7 +235,7 @@ def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:
 def test_another_run_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="sim")
     before = {file: file.read_bytes() for file in folder.rglob("*.jsonl")}
-    done = rpms(*WITH_SIM, "--out", tmp_path, "--json")
+    done = rpms(*WITH_SIM, "--out", tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1) and str(folder) in done.err
     assert before and {file: file.read_bytes() for file in before} == before
 
