@@ -190,7 +190,7 @@ class Report:
         """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
 
         Args:
-            kind: success, square, differences, types, steps, memories, rules, rounds or tokens.
+            kind: success, square, differences, types, steps, memories, rules or rounds.
             out: the file; without it the plot is only returned.
         """
         from rpms.evals.analysis.plotting import plot
