@@ -69,12 +69,11 @@ def demo(
     In an environment of tools, watch an agent behind the guard; its scripted model breaks rules.
     """
     from rpms.commands.demo_episodes import check_folder, show_episodes, write_demo
-    from rpms.commands.story import PACE, Story
+    from rpms.commands.story import Story
     from rpms.envs import get_environment
     from rpms.evals.analysis.report import read_report
     from rpms.evals.analysis.report.page import write_page
     from rpms.evals.running.evaluate import check_plan
-    from rpms.models.opening import LABELS
 
     world = get_environment(env)
     choice = world.demo
@@ -86,13 +85,11 @@ def demo(
     check_folder(folder)
     _check_model(plan)
     console = open_console(highlight=False)
-    is_planner = plan.context.model in LABELS
     story = Story(console, plan.env)
     _print_head(story, plan)
     with console.status("loading the model"):
         check_plan(plan)
-    pace = PACE if is_planner else 0.0
-    shown = asyncio.run(show_episodes(console, plan, pace))
+    shown = asyncio.run(show_episodes(console, plan))
     write_demo(folder, plan, shown)
     address = write_page(read_report(folder)).resolve().as_uri()
     _print_end(story, plan, shown, address)

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from rpms import Demo, RunContext, stream_episode
-from rpms.commands import story
+from rpms import Demo, RunContext
 from rpms.commands.demo import meaning
 from rpms.commands.guarded_story import plan, planted
 from rpms.envs import get_environment
@@ -24,7 +23,7 @@ from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
 from rpms.models import SimPlanner, open_model, opening, weights
 from rpms.nodes.reset_env import find_task
-from rpms.vocabulary.output import open_console, quantity
+from rpms.vocabulary.output import quantity
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
 from tests.evals.sample_runs import write_run
@@ -43,7 +42,6 @@ def choice(monkeypatch: pytest.MonkeyPatch) -> Demo:
     world = get_environment("alfworld")
     changed = world.demo._replace(story=14)
     monkeypatch.setattr(type(world), "demo", changed)
-    monkeypatch.setattr(story, "sleep", None)  # nobody waits where a program reads
     return changed
 
 
@@ -202,10 +200,7 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     assert won.success and f"after {won.steps} steps" in done.out
 
 
-def test_where_tools_are_called_the_guard_stops_what_was_planted(
-    rpms: Rpms, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(story, "sleep", None)
+def test_where_tools_are_called_the_guard_stops_what_was_planted(rpms: Rpms) -> None:
     choice = get_environment("telecom").demo
     done = rpms("demo", "--env", "telecom")
     assert (done.code, done.err) == (0, "")
@@ -238,17 +233,3 @@ def test_another_run_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
     done = rpms(*WITH_SIM, "--out", tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1) and str(folder) in done.err
     assert before and {file: file.read_bytes() for file in before} == before
-
-
-@pytest.mark.engine
-def test_in_a_terminal_it_comes_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(story, "sleep", pauses.append)
-    context = RunContext(max_steps=1).under("B")
-    console = open_console(force_terminal=True, quiet=True)
-    teller = story.Story(console, "alfworld", context, pace=story.PACE)
-    step, result = stream_episode(0, context=context)
-    teller.print_step(step)  # type: ignore[arg-type]
-    assert len(pauses) == 3 and 0 < sum(pauses) < 2  # where it is, the action, the answer
-    teller.end(result)  # type: ignore[arg-type]
-    assert len(pauses) == 4

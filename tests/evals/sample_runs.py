@@ -246,3 +246,14 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     file = folder / "episodes.jsonl"
     text = file.read_text() if file.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def keys_of(folder: Path) -> list[tuple[str, str]]:
+    return [(line["condition"], line["task"]) for line in lines_of(folder)]
+
+
+def histories_of(folder: Path) -> dict[tuple[str, str], list[str]]:
+    return {
+        (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
+        for line in lines_of(folder)
+    }
