@@ -43,7 +43,7 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     def each(name: str, default: Any = UNKNOWN) -> str:
         return joined({label: str(context[name] or default) for label, context in contexts.items()})
 
-    steps = settings.get("max_steps") or world.max_steps
+    steps = settings.get("max_steps") or world.max_steps or UNKNOWN
     return {
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
@@ -121,7 +121,7 @@ def joined(values: Mapping[str, str]) -> str:
 
 
 def _decoding(context: Mapping[str, Any], max_tokens: int) -> str:
-    tokens = context["max_tokens"] or max_tokens
+    tokens = context["max_tokens"] or max_tokens or UNKNOWN
     replies = "free" if context["constrain"] == "off" else str(context["constrain"])
     return (
         f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "
