@@ -19,14 +19,13 @@ from rpms.commands.guarded_story import plan, planted
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
 from rpms.models import SimPlanner, open_model, opening, weights
 from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import quantity
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
-from tests.evals.sample_runs import write_run
+from tests.evals.sample_runs import analysis_of, write_run
 from tests.openai_server import Answer, OpenAIServer, serving
 from tools.reply_margins import least_margin
 

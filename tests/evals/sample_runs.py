@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.analysis.step_analysis import Analysis, read_analyses
 from rpms.evals.records.run_folder import Run, read_run
-from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.records.schema import Episode, EpisodeLine
 from rpms.evals.running.arms import read_settings
 from rpms.evals.running.costs import NO_LIMIT, Budget
 from rpms.evals.running.plan import RunPlan, make_plan
@@ -214,6 +215,11 @@ def recalls(condition: str) -> list[Recall]:
     wrong: Recall = {**new_recall(entry, 0.7, 1, steps), "conflict": "forbidden"}
     removed = drop(wrong, "arbitration", "forbidden by the manual", "D-HEAT-001")
     return [marked, unfit, removed]
+
+
+def analysis_of(run: Run, episode: Episode) -> Analysis:
+    """The figures of one episode, by its log as it lies on disk."""
+    return read_analyses(run)[[*run.episodes.values()].index(episode)]
 
 
 def short_plan(conditions: str = "A", limit: int = 2, **settings: Any) -> RunPlan:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis import step_analysis
 from rpms.evals.analysis.step_analysis import (
@@ -17,7 +16,6 @@ from rpms.evals.analysis.step_analysis import (
     KEPT,
     Analysis,
     analyse,
-    analysis_of,
     in_prompt,
     read_analyses,
     source_type,
@@ -26,96 +24,30 @@ from rpms.evals.records.run_folder import read_run
 from rpms.rules.judgement import KNOWN_ACTION
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Decision, FailureMode, Verdict
-from tests.evals.sample_runs import write_run
+from tests.evals.sample_runs import analysis_of, write_run
 
-ENV = get_environment("alfworld")
 MANUAL = load_manual("alfworld")
-COOL = ENV.parse_goal("cool some mug and put it in shelf.")
-ACTIONS = {rule.name: rule.id for rule in MANUAL.actions}
-FRIDGE = {"location": "fridge 1", "containers": {"fridge 1": "open"}}
-
-
-TAKE = "take mug 1 from fridge 1"
-SEEN = {**FRIDGE, "last_seen": {"mug 1": "fridge 1"}, "searched": ["fridge 1"]}
 AWAY = {"location": "shelf 1", "spots": {"shelf 1": ["shelf 1"]}}
-USES = [{"before": {}, "worked": True}]
 
 
-def acted(
-    action: str, belief: dict[str, Any], rules: tuple[str, ...] = (), memories: Any = (),
-    failed: bool = True,
-) -> dict[str, Any]:  # fmt: skip
+def acted(action: str, failed: bool) -> dict[str, Any]:
     return {
-        "action": action, "belief": {**empty_belief(), **belief}, "failed": failed, "step": 1,
+        "action": action, "belief": {**empty_belief(), **AWAY}, "failed": failed, "step": 1,
         "belief_errors": [], "sub_goal": {"name": "find", "target": "mug", "progress": 0},
-        "rules": {"universal": [], "environment": list(rules), "situation": []},
-        "recalls": list(memories),
+        "rules": {"universal": [], "environment": [], "situation": []}, "recalls": [],
     }  # fmt: skip
-
-
-def memory(kind: str, *actions: str, dropped: str = "", **entry: Any) -> dict[str, Any]:
-    return {"entry": {"id": "m", "type": kind, **entry}, "advice": {"actions": list(actions)},
-            "dropped_by": dropped, "warning": ""}  # fmt: skip
 
 
 def analysed(
     *steps: dict[str, Any], mode: FailureMode | None = "timeout", **settings: Any
 ) -> Analysis:
-    return analyse(steps, manual=MANUAL, goal=COOL, settings=settings, mode=mode)
+    return analyse(steps, manual=MANUAL, settings=settings, mode=mode)
 
 
-def kinds(*steps: dict[str, Any], **changes: Any) -> list[str]:
-    return [*analysed(*steps, **changes).kinds]
-
-
-RULE = (ACTIONS["take"],)
-
-
-LESSON = memory("failure", TAKE)
-FIRST, LATER = memory("success", TAKE, "go to shelf 1"), memory("success", "look", TAKE)
-SCHEMA = memory("schema", TAKE, preconditions=["at(place)"], uses=USES)
-
-
-@pytest.mark.parametrize(("step", "kind"), [
-    (acted(TAKE, AWAY, RULE), "ignored"),           # the rule was there
-    (acted(TAKE, AWAY), "missing"),                 # it was not
-    (acted(TAKE, SEEN, RULE), "wrong"),             # all it needs held, and yet
-    (acted(TAKE, SEEN), "missing"),                 # no rule said that it would work
-    (acted("put mug 1 in/on fridge 1", {"location": "fridge 1", "holding": ["mug 1"]},
-           (ACTIONS["put"],)), "missing"),          # is it open? nobody knows
-    (acted("levitate", AWAY), "ignored"),           # on no list
-    (acted(TAKE, AWAY, RULE, failed=False), ""),    # nothing failed
-    (acted("", AWAY, RULE), ""),                    # no action could be read
-    (acted(TAKE, SEEN, (), [FIRST]), "wrong"),      # it said: do this now
-    (acted(TAKE, SEEN, (), [LATER]), "missing"),    # it said: do this afterwards
-    (acted(TAKE, SEEN, (), [LESSON]), "ignored"),   # it said: do not
-    (acted(TAKE, SEEN, (), [FIRST, LESSON]), "ignored"),    # both
-    (acted(TAKE, AWAY, (), [SCHEMA]), "ignored"),   # it named the need that is not met
-    (acted(TAKE, SEEN, (), [SCHEMA]), "wrong"),     # it named too few
-    (acted(TAKE, SEEN, (), [memory("schema", TAKE, preconditions=["be there"])]),
-     "missing"),                                    # in words
-    (acted(TAKE, SEEN, (), [memory("failure", TAKE, dropped="scf")]), "missing"),  # nobody read it
-    # A rule that was there outweighs a memory that misled.
-    (acted(TAKE, AWAY, RULE, [FIRST]), "ignored"),
-])  # fmt: skip
-def test_the_kind_of_a_failure(step: dict[str, Any], kind: str) -> None:
-    assert kinds(step) == [kind]
-
-
-def test_filler_has_the_length_of_memories_and_none_of_their_words() -> None:
-    only = acted(TAKE, SEEN, (), [memory("success", TAKE)])
-    assert kinds(only, memory_control="filler") == ["missing"]
-    assert in_prompt(only, {"memory_control": "filler"}) == []
-
-
-def test_what_ends_an_episode_badly_was_possible_and_may_still_have_been_forbidden() -> None:
-    belief = {**FRIDGE, "holding": ["mug 1"]}
-    put = "put mug 1 in/on fridge 1"
-    both = (ACTIONS["put"], "O-COOL-001")
-    for rules, kind in ((both, "ignored"), (both[:1], "missing"), ((), "missing")):
-        last = acted(put, belief, rules, failed=False)
-        steps = [acted(TAKE, SEEN, RULE), last]
-        assert kinds(*steps, mode="wrong_termination") == ["wrong", kind]
+def test_filler_has_none_of_the_words_of_memories() -> None:
+    step = {"recalls": [{"dropped_by": ""}, {"dropped_by": "scf"}]}
+    assert in_prompt(step, {}) == step["recalls"][:1]
+    assert in_prompt(step, {"memory_control": "filler"}) == []
 
 
 def test_an_entry_comes_from_its_goal_or_names_its_source() -> None:
@@ -131,7 +63,7 @@ def test_an_entry_comes_from_its_goal_or_names_its_source() -> None:
 def proposed(action: str, verdict: str, failed: bool, proposal: str = "") -> dict[str, Any]:
     """An action as its rule judged it and the environment answered."""
     judged = [[KNOWN_ACTION, "kept"], ["R-1", verdict]]
-    return {**acted(action, AWAY, failed=failed), "judged": judged, "proposal": proposal or action}
+    return {**acted(action, failed), "judged": judged, "proposal": proposal or action}
 
 
 def test_what_the_environment_accepts_against_a_rule_is_counted() -> None:
@@ -142,7 +74,7 @@ def test_what_the_environment_accepts_against_a_rule_is_counted() -> None:
         proposed("look", "broken", failed=False),
         proposed("look", "unsure", failed=False),
         proposed("look", "broken", failed=False, proposal="sing"),  # another one was played instead
-        {**acted("sing", AWAY, failed=False), "judged": [[KNOWN_ACTION, "broken"]]},
+        {**acted("sing", False), "judged": [[KNOWN_ACTION, "broken"]]},
     ]
     assert analysed(*steps).against_rule == 2
 
@@ -150,7 +82,7 @@ def test_what_the_environment_accepts_against_a_rule_is_counted() -> None:
 def test_rejected_actions_repeats_and_unreadable_replies_are_counted() -> None:
     turns = [("go", True), ("go", True), ("go", False), ("go", True), ("take", True),
              ("take", True), ("", True), ("", True)]  # fmt: skip
-    analysis = analysed(*(acted(action, AWAY, failed=failed) for action, failed in turns))
+    analysis = analysed(*(acted(action, failed) for action, failed in turns))
     assert (analysis.invalid_actions, analysis.format_errors, analysis.repeated) == (7, 2, 2)
 
 
@@ -172,7 +104,7 @@ DECISIONS = [
 
 
 def test_what_a_guard_made_of_proposals_is_counted() -> None:
-    steps = [{**acted("look", AWAY, failed=False), "decisions": each} for each in DECISIONS]
+    steps = [{**acted("look", False), "decisions": each} for each in DECISIONS]
     analysis = analysed(*steps)
     assert (analysis.proposals, analysis.verdicts["retried"]) == (8, 4)
     assert (analysis.verdicts["fallback"], analysis.verdicts["overridden"]) == (1, 0)

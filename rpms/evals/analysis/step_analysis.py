@@ -3,17 +3,6 @@
 The record of an episode keeps only what happened. Every count of its steps is computed here, so
 that an improved measure applies to old runs too.
 
-**Failures.** Every action that the environment rejected, and the action that ended an episode
-before the goal, has a kind, from the knowledge in the prompt at that step. The first that applies:
-
-ignored: a rule in the prompt said that the action cannot work or is forbidden; or a memory in the
-    prompt said so (a lesson against this action, a schema of it whose preconditions do not hold);
-    or the action is not in the list of actions that every prompt shows.
-wrong: a memory in the prompt advised this action (a snippet that begins with it, a schema of it
-    whose preconditions all hold); or the action's preconditions are in the prompt, all of them
-    held in the belief, and the environment rejected the action.
-missing: nothing in the prompt decided it.
-
 If the rule folder of a run is missing or has changed, the current manual is used.
 """
 
@@ -38,31 +27,23 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
 from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode
-from rpms.rules import Manual, match_action
-from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
-from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.vocabulary.belief import Belief
+from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import json_bytes, stamp_of, write_whole
-from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.naming import Truth
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.turn import FailureMode
 
 Step = Mapping[str, Any]
-Kind = Literal["missing", "wrong", "ignored"]
-LESSONS = ("failure", "critical_failure")
-ADVISING = ("success", *LESSONS)
+ADVISING = ("success", "failure", "critical_failure")
 """Types of entries that arbitration checks against the rules; schemas and finds advise nothing."""
 UNJUDGED = ("not groundable", "scf")
 """Outcomes before arbitration; all others come after it."""
@@ -102,8 +83,6 @@ class Analysis:
         judged: proposals of the model that the manual judged, in arms without rules too.
         broken: proposals that broke a rule, by rule.
         against_rule: actions that broke their own rule and that the environment accepted.
-        kinds: the kind of each step's failure: missing, wrong or ignored knowledge; empty for a
-            step without one.
         advice: the outcomes of arbitration, by kind of advice.
         cause: the cause of a lost episode.
     """
@@ -128,7 +107,6 @@ class Analysis:
     judged: int = 0
     broken: Mapping[str, int] = field(default_factory=dict)
     against_rule: int = 0
-    kinds: Sequence[str] = ()
     advice: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cause: Cause | None = None
 
@@ -155,7 +133,6 @@ def analyse(
     steps: Sequence[Step],
     *,
     manual: Manual,
-    goal: GoalSpec,
     settings: Mapping[str, Any],
     mode: FailureMode | None = None,
     error: str = "",
@@ -165,14 +142,12 @@ def analyse(
 
     Args:
         steps: the steps of its log.
-        manual: the manual that judges failures and names the last action.
-        goal: the goal of the task.
+        manual: the manual, which names the last action.
         settings: the settings of the condition.
         mode: the failure mode; None for a won episode.
         error: the error that ended the episode; empty for none.
         logged: False if the log could not be read.
     """
-    kinds = failure_kinds(steps, manual, goal, settings, mode)
     recalls = [recall for step in steps for recall in step.get("recalls", [])]
     outcomes = Counter(str(recall["dropped_by"]) for recall in recalls)
     for step in steps:
@@ -205,9 +180,8 @@ def analyse(
         judged=sum(map(bool, judged)),
         broken=dict(sorted(broken.items())),
         against_rule=sum(map(_is_against_rule, steps)),
-        kinds=kinds,
         advice=_advice_outcomes(recalls),
-        cause=find_cause(mode, error, steps, kinds, manual) if mode else None,
+        cause=find_cause(mode, error, steps, manual) if mode else None,
     )
 
 
@@ -218,7 +192,6 @@ class AnalysisKey(NamedTuple):
     stamp: tuple[int, int]
     env: str
     chosen: tuple[tuple[str, str], ...]
-    goal: str
     mode: FailureMode | None
     error: str
 
@@ -232,13 +205,12 @@ def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
     chosen = tuple((name, str(settings.get(name, default))) for name, default in READ.items())
     chosen += (("manual", _manual_hash(run.manifest.env, *(text for _, text in chosen[:2]))),)
-    ending = (episode.goal, episode.failure_mode, episode.error)
+    ending = (episode.failure_mode, episode.error)
     return AnalysisKey(file, stamp_of(file), run.manifest.env, chosen, *ending)
 
 
 READ = {
-    name: RunContext().plain[name]
-    for name in ("rules_dir", "without_rules", "memory_control", "memory_method", "k")
+    name: RunContext().plain[name] for name in ("rules_dir", "without_rules", "memory_method", "k")
 }
 """The settings that an analysis reads, with the values of runs that are older than a setting."""
 
@@ -249,14 +221,6 @@ def _manual_hash(env: str, rules_dir: str, without: str) -> str:
         return rules_hash(env, rules_dir, without)
     except RpmsError:
         return ""  # the rules of that arm are missing
-
-
-def analysis_of(run: Run, episode: Episode) -> Analysis:
-    """The analysis of an episode; a log is read again only if its file has changed."""
-    key = key_of(run, episode)
-    if key not in _ANALYSES:
-        _ANALYSES[key] = _analysis_by(key)
-    return _ANALYSES[key]
 
 
 def read_analyses(run: Run, processes: int = 1) -> list[Analysis]:
@@ -365,22 +329,12 @@ def _analysis_by(key: AnalysisKey) -> Analysis:
     except RpmsError:  # the rules of that arm are missing
         manual = load_manual(env)
     arguments: dict[str, Any] = {
-        "manual": manual, "goal": _goal(env, key.goal), "settings": settings, "mode": key.mode,
-        "error": key.error,
+        "manual": manual, "settings": settings, "mode": key.mode, "error": key.error,
     }  # fmt: skip
     try:
         return analyse(log["steps"] if log else (), **arguments, logged=log is not None)
     except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
         return analyse((), **arguments, logged=False)
-
-
-def _goal(env: str, sentence: str) -> GoalSpec:
-    """The parsed goal; one that the environment cannot parse has no type."""
-    try:
-        return get_environment(env).parse_goal(sentence)
-    except RpmsError:
-        return GoalSpec(sentence=sentence, type="", object="", state=None, count=1, destination="",
-                        signature="")  # fmt: skip
 
 
 def _is_against_rule(step: Step) -> bool:
@@ -407,69 +361,6 @@ def shown_rules(step: Step) -> set[str]:
     return {
         rule if isinstance(rule, str) else rule["id"] for tier in tiers.values() for rule in tier
     }
-
-
-def kind_of_failure(
-    step: Step,
-    manual: Manual,
-    goal: GoalSpec,
-    settings: Mapping[str, Any],
-    rejected: bool = True,
-) -> Kind:
-    """The kind of failure of this step's action: missing, wrong or ignored knowledge.
-
-    If the action was not ``rejected`` but ended the episode, its rule was right to call it
-    possible.
-    """
-    action = step["action"]
-    judged = judge(manual, action, cast(Belief, step["belief"]), goal)
-    shown = {KNOWN_ACTION, *shown_rules(step)}
-    advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
-    if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):
-        return "ignored"
-    matched = match_action(manual, action)
-    allowed = matched and StepJudgement(matched[0].id, "kept") in judged and matched[0].id in shown
-    return "wrong" if True in advice or (rejected and allowed) else "missing"
-
-
-def _advice_on(recall: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """True if a memory advises this step's action, False if it advises against it, else None.
-
-    Only the first action of the advice is advised for this step.
-    """
-    entry, advised = recall["entry"], recall.get("advice", {}).get("actions", [])
-    if step["action"] not in advised[:1]:
-        return None
-    if entry.get("type") in LESSONS:
-        return False
-    return _needs_hold(entry, step, manual) if entry.get("type") == "schema" else True
-
-
-def _needs_hold(entry: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """The truth of a schema's preconditions in the belief; None if it is unknown."""
-    matched = match_action(manual, step["action"])
-    if matched is None or not entry.get("uses") or not entry["preconditions"]:
-        return None
-    needs = [parse_predicate(text) for text in entry["preconditions"]]
-    truths = [evaluate(need, step["belief"], manual.facts, matched[1]) for need in needs]
-    return False if False in truths else None if None in truths else True
-
-
-def failure_kinds(
-    steps: Sequence[Step],
-    manual: Manual,
-    goal: GoalSpec,
-    settings: Mapping[str, Any],
-    mode: FailureMode | None,
-) -> list[str]:
-    """The kind of every step's failure; empty for unreadable replies and steps without one."""
-    fatal = len(steps) - 1 if mode == "wrong_termination" else None
-    return [
-        kind_of_failure(step, manual, goal, settings, step["failed"])
-        if step["action"] and (step["failed"] or number == fatal)
-        else ""
-        for number, step in enumerate(steps)
-    ]
 
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:
