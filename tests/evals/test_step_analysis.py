@@ -124,21 +124,17 @@ def test_analyses_are_kept_beside_the_run_and_made_anew_for_a_log_that_changed(
 ) -> None:
     """The same by several processes, by one, and from the file."""
     run = read_run(write_run(tmp_path, {"A": [False, False], "D": [True, True]}))
-    episodes = [*run.episodes.values()]
-    alone = [analysis_of(run, episode).columns() for episode in episodes]
+
+    def read_again(processes: int = 1) -> list[dict[str, Any]]:
+        return [analysis.columns() for analysis in read_analyses(run, processes)]
+
+    alone = read_again()
+    (tmp_path / KEPT).unlink()
     monkeypatch.setattr(step_analysis, "MANY", 1)
-
-    def read_again() -> list[dict[str, Any]]:
-        monkeypatch.setattr(step_analysis, "_ANALYSES", {})
-        monkeypatch.setattr(step_analysis, "_FOLDERS", set())
-        read_analyses(run, processes=2)
-        return [analysis_of(run, episode).columns() for episode in episodes]
-
-    assert read_again() == alone and (tmp_path / KEPT).exists()
+    assert read_again(2) == alone and (tmp_path / KEPT).exists()
     monkeypatch.setattr(step_analysis, "read_log", lambda file: None)  # no log is read again
-    monkeypatch.setattr(step_analysis, "MANY", 100)
     assert read_again() == alone
-    changed = run.log_file(episodes[0])
+    changed = run.log_file(next(iter(run.episodes.values())))
     changed.write_bytes(changed.read_bytes() + b" ")
     assert [row["logged"] for row in read_again()] == [False, True, True, True]
     (tmp_path / KEPT).write_bytes(b"damaged")

@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -196,11 +196,6 @@ class AnalysisKey(NamedTuple):
     error: str
 
 
-_ANALYSES: dict[AnalysisKey, Analysis] = {}
-_FOLDERS: set[Path] = set()
-"""The run folders whose kept analyses were read."""
-
-
 def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
     chosen = tuple((name, str(settings.get(name, default))) for name, default in READ.items())
@@ -226,17 +221,14 @@ def _manual_hash(env: str, rules_dir: str, without: str) -> str:
 def read_analyses(run: Run, processes: int = 1) -> list[Analysis]:
     """The analyses of all episodes of a run, which are kept beside it."""
     keys = [key_of(run, episode) for episode in run.episodes.values()]
-    folders = {key.file.parents[2] for key in keys}
-    for folder in folders - _FOLDERS:
-        _ANALYSES.update(_kept(folder))
-        _FOLDERS.add(folder)
-    missing = [key for key in keys if key not in _ANALYSES]
+    found = dict(chain(*(_kept(folder) for folder in {key.file.parents[2] for key in keys})))
+    missing = [key for key in keys if key not in found]
     if processes > 1 and len(missing) >= MANY:
-        _ANALYSES.update(analyse_apart(missing, processes))
-    _ANALYSES.update((key, _analysis_by(key)) for key in missing if key not in _ANALYSES)
+        found |= analyse_apart(missing, processes)
+    found |= {key: _analysis_by(key) for key in missing if key not in found}
     for folder in {key.file.parents[2] for key in missing}:
-        _keep(folder, {key: _ANALYSES[key] for key in keys if key.file.parents[2] == folder})
-    return [_ANALYSES[key] for key in keys]
+        _keep(folder, {key: found[key] for key in keys if key.file.parents[2] == folder})
+    return [found[key] for key in keys]
 
 
 def analyse_apart(keys: Sequence[AnalysisKey], processes: int) -> dict[AnalysisKey, Analysis]:
