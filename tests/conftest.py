@@ -25,7 +25,7 @@ from rpms.envs.alfworld.tasks import ensure_games
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import page
 from rpms.evals.running import evaluate
-from rpms.evals.running.runner import open_pool
+from rpms.evals.running.runner import local_pool
 from rpms.graph.build import LLM_CALL
 from rpms.graph.own_nodes import RETRIED
 from rpms.models.local import missing
@@ -306,7 +306,7 @@ def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be played in a process for each processor is played in this one."""
     monkeypatch.setattr(
-        evaluate, "open_pool", lambda plan, meter, workers: open_pool(plan, meter, 0)
+        evaluate, "local_pool", lambda plan, workers, meter=None: local_pool(plan, 0, meter)
     )
 
 

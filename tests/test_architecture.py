@@ -249,7 +249,7 @@ def test_the_default_import_path_is_free_of_optional_packages() -> None:
     assert {"langgraph", "langchain_core", "rpms"} <= loaded
     assert not loaded & {
         "langgraph_api", "langgraph_cli", "langgraph_runtime_inmem",
-        "langchain_anthropic", "pytest", "hypothesis", "pandas",
+        "langchain_anthropic", "ray", "pytest", "hypothesis", "pandas",
     }  # fmt: skip
 
 

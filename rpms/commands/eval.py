@@ -97,6 +97,14 @@ def evaluate(
     ] = 1,
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
+    ray: Annotated[
+        str,
+        option(
+            EXECUTION,
+            "Run on a Ray cluster; 'local' starts one.",
+            metavar="ADDRESS",
+        ),
+    ] = "",
     cache: CacheOption = "",
     truth: Annotated[
         bool,
@@ -129,7 +137,7 @@ def evaluate(
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
         cache=cache, show=not as_json, plan_name=plan,
-        execution=ExecutionOptions(workers, concurrency, Budget(budget_usd, budget_tokens)),
+        execution=ExecutionOptions(workers, concurrency, ray, Budget(budget_usd, budget_tokens)),
     )  # fmt: skip
     if as_json:
         print_json(report.as_json())

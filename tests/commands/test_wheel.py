@@ -132,13 +132,13 @@ def project(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.engine
 def test_it_plays_beside_a_project_with_the_same_names(project: Path, tmp_path: Path) -> None:
-    """From the project's own program, and in workers, which find the project's module."""
+    """From the project's own program, and on actors of Ray, which find the project's module."""
     printed = run([".venv/bin/python", "main.py"], project)
     package, graph, steps = json.loads(printed.splitlines()[-1])
     assert project / ".venv" in Path(package).parents
     assert Path(graph) == Path(package).parent / "graph" / "__init__.py"
     assert 0 < steps <= 6
-    words = [*EVAL, "--limit", "1", "--workers", "1", "--out", str(tmp_path)]
+    words = [*EVAL, "--limit", "1", "--workers", "1", "--ray", "local", "--out", str(tmp_path)]
     run([".venv/bin/rpms", *words], project)
     lines = (tmp_path / "episodes.jsonl").read_text().splitlines()
     assert [json.loads(line)["steps"] for line in lines] == [4]

@@ -17,7 +17,7 @@ from rpms.evals.running.arms import read_settings
 from rpms.evals.running.costs import NO_LIMIT, Budget
 from rpms.evals.running.plan import RunPlan, make_plan
 from rpms.evals.running.plan_file import condition_contexts
-from rpms.evals.running.runner import RunSession, Watch, open_pool
+from rpms.evals.running.runner import RunSession, Watch, local_pool
 from rpms.evals.running.workers import Pool
 from rpms.models.reply_cache import cached_replies
 from rpms.vocabulary.belief import empty_belief
@@ -239,7 +239,7 @@ def play_short(
     """A session on a run folder, in this process or in as many others."""
     run = RunSession(plan, folder, budget=budget)
     try:
-        workers = open_pool(plan, run.meter, pool) if isinstance(pool, int) else pool
+        workers = local_pool(plan, pool, run.meter) if isinstance(pool, int) else pool
         with cached_replies(plan.cache):
             run.play(workers, capacity, capacity * workers.size, watch)
     finally:

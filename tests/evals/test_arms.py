@@ -180,7 +180,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.engine
 def test_own_stages_and_an_own_model_are_played(module: str, tmp_path: Path) -> None:
-    """By another process."""
+    """By another process; on Ray, ``test_wheel.py`` plays a stage of somebody's own."""
     execution = rpms.ExecutionOptions(workers=1)
     arms: dict[str, rpms.Arm] = {
         "D": RunContext(max_steps=4),

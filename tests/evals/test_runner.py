@@ -15,12 +15,11 @@ import pytest
 from rpms.evals.records.run_folder import EPISODES, step_log_file
 from rpms.evals.records.schema import Episode, EpisodeLine, JobKey
 from rpms.evals.running import runner
-from rpms.evals.running.costs import Meter
 from rpms.evals.running.episode import EpisodeResult
 from rpms.evals.running.plan import Job
 from rpms.evals.running.progress import RunProgress
 from rpms.evals.running.runner import Dispatcher, capacity_of, stop_if_hopeless
-from rpms.evals.running.workers import Pool, ProcessPool, WorkerEvent
+from rpms.evals.running.workers import Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.graph import run_episode
 from rpms.vocabulary.errors import RpmsError
 from tests.evals import sample_runs
@@ -31,7 +30,7 @@ class Scripted(Pool):
     """A pool without processes: each worker dies or answers as its script says."""
 
     def __init__(self, workers: int, deadly: str = "", killed: int = 0) -> None:
-        super().__init__(short_plan(), Meter(), workers)
+        super().__init__(WorkerSettings.of(short_plan()), workers)
         self.deadly, self.kills = deadly, killed
         self.held: dict[int, list[Job]] = {}
         self.most = 0
@@ -185,7 +184,7 @@ def one_by_one() -> dict[JobKey, list[Any]]:
 
 @pytest.fixture
 def pool() -> Iterator[ProcessPool]:
-    pool = ProcessPool(short_plan(**HOMES), Meter(), 2)
+    pool = ProcessPool(WorkerSettings.of(short_plan(**HOMES)), 2)
     yield pool
     pool.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from rpms.evals.running.plan import make_plan
 from rpms.evals.running.plan_file import condition_contexts
-from rpms.evals.running.runner import RunSession, open_pool
+from rpms.evals.running.runner import RunSession, local_pool
 from rpms.vocabulary.context import RunContext
 from tests.openai_server import Answer, OpenAIServer
 
@@ -30,7 +30,7 @@ def test_many_episodes_wait_for_their_model_side_by_side(
     context = RunContext(model="openai:m", base_url=openai_server.url, max_steps=2, timeout_s=500)
     plan = make_plan("alfworld", "generated_unseen", condition_contexts(["D"], context), 6)
     run = RunSession(plan, tmp_path)
-    run.play(open_pool(plan, run.meter, 2), 3, 6, lambda progress: None)
+    run.play(local_pool(plan, 2), 3, 6, lambda progress: None)
     run.close()
     assert len(openai_server.requests) == 12
     assert run.progress.done == 6

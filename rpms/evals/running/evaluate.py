@@ -29,7 +29,8 @@ from rpms.evals.running.progress import (
     show_bar,
     spending_text,
 )
-from rpms.evals.running.runner import RunSession, capacity_of, open_pool
+from rpms.evals.running.runner import RunSession, capacity_of, local_pool
+from rpms.evals.running.workers import RayPool
 from rpms.graph.compiled import GraphSource, open_graph
 from rpms.memory_store.methods import check_memory, check_trials
 from rpms.models.chat import open_chat
@@ -52,11 +53,13 @@ class ExecutionOptions:
     Attributes:
         workers: worker processes; 0 runs in this process, None takes one per processor.
         concurrency: episodes in flight over all workers.
+        ray: the address of a Ray cluster; ``local`` starts one.
         budget: the budget of the run folder.
     """
 
     workers: int | None = None
     concurrency: int = 32
+    ray: str = ""
     budget: Budget = NO_LIMIT
 
     def suited_to(self, plan: RunPlan) -> ExecutionOptions:
@@ -116,7 +119,7 @@ def evaluate(
     """
     if not fspath(out):
         raise RpmsError("no run folder given; give the folder of the run as out")
-    if execution.workers != 0:
+    if execution.workers != 0 or execution.ray:
         refuse_unguarded_script()
     variants = as_arms(arms)
     plan = make_plan(
@@ -186,14 +189,18 @@ def play_plan(
     at_once, workers = execution.concurrency, execution.workers
     # A worker that would never get an episode is not started.
     workers = min(os.cpu_count() or 1 if workers is None else workers, at_once)
-    if workers:
+    if workers or execution.ray:
         paths = {label: travelling(graph, label) for label, graph in plan.graphs.items()}
         plan = replace(plan, graphs=paths)
     capacity = capacity_of(plan.env, workers, at_once)
     run = RunSession(plan, Path(out), execution.budget, elsewhere)
     try:
         with cached_replies(plan.cache), _watched(run, out, show, strict, summary) as watch:
-            run.play(open_pool(plan, run.meter, workers), capacity, at_once, watch)
+            ray = execution.ray
+            pool = (
+                RayPool(plan, max(workers, 1), ray) if ray else local_pool(plan, workers, run.meter)
+            )
+            run.play(pool, capacity, at_once, watch)
     finally:
         run.close()
 

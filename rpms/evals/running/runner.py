@@ -19,6 +19,7 @@ from rpms.evals.running.costs import (
     NO_LIMIT,
     Budget,
     Meter,
+    Tokens,
     Total,
     spent_before,
 )
@@ -33,7 +34,7 @@ from rpms.evals.running.manifest import (
 )
 from rpms.evals.running.plan import Job, RunPlan, remaining
 from rpms.evals.running.progress import ENOUGH, ConditionTally, RunProgress, Watch
-from rpms.evals.running.workers import InlinePool, Pool, ProcessPool, WorkerEvent
+from rpms.evals.running.workers import InlinePool, Pool, ProcessPool, WorkerEvent, WorkerSettings
 from rpms.models.prices import rates_for
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
@@ -230,6 +231,9 @@ class RunSession:
                 if following := self.plan.following(job, line):
                     dispatcher.add(following)
                 self.progress.add(line, last=following is None)
+                if pool.settings.meter is None:  # else the workers add each call themselves
+                    spent = line.spent_prompt_tokens, line.spent_cached_tokens
+                    self.meter.add(Tokens(*spent, line.spent_output_tokens), line.cost_usd)
                 self.progress.judge(line, self.meter.session.tokens)
                 if place := self.progress.line_of_all(line.condition):
                     self.progress.stopped[line.condition] = place
@@ -358,6 +362,7 @@ def capacity_of(env: str, workers: int, concurrency: int) -> int:
     return min(share, get_environment(env).max_live or share)
 
 
-def open_pool(plan: RunPlan, meter: Meter, workers: int) -> Pool:
-    """Worker processes; with 0 workers episodes run in this process."""
-    return ProcessPool(plan, meter, workers) if workers else InlinePool(plan, meter)
+def local_pool(plan: RunPlan, workers: int, meter: Meter | None = None) -> Pool:
+    """Worker processes on this machine; with 0 workers episodes run in this process."""
+    settings = WorkerSettings.of(plan, meter)
+    return ProcessPool(settings, workers) if workers else InlinePool(settings)
