@@ -48,7 +48,7 @@ app.add_typer(worlds_app, name="worlds")
 app.add_typer(
     models_app, name="models", help="List models, and download the weights of local ones."
 )
-app.add_typer(memory_app, name="memory", help="Count and check the entries of a memory.")
+app.add_typer(memory_app, name="memory", help="Count, print and check the entries of a memory.")
 
 
 def _print_version(switched_on: bool) -> None:

@@ -1,7 +1,8 @@
-"""``rpms memory``: counts and checks the entries of a memory snapshot."""
+"""``rpms memory``: counts, prints and checks the entries of a memory snapshot."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -46,6 +47,30 @@ def stats(file: FileArgument, as_json: JsonOption = False) -> None:
         if rows:
             console.print()
             print_rows(console, Table("", "", [kind, "entries"], rows))
+
+
+@memory_app.command()
+def show(
+    file: FileArgument,
+    kind: Annotated[str, typer.Option("--type", help="Print only entries of this type.")] = "",
+    goal: Annotated[
+        str, typer.Option(help="Print only entries whose goal signature contains this.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=0, help="Print this many entries; 0 means all.")] = 20,
+) -> None:
+    """Print the entries, one JSON object per line."""
+    from rpms.memory_store import read_snapshot
+
+    _, entries = read_snapshot(file)
+    shown = 0
+    for entry in entries:
+        data = entry.model_dump(mode="json")
+        if (kind and data["type"] != kind) or goal not in data.get("goal_signature", ""):
+            continue
+        print_safe(json.dumps(data, ensure_ascii=False))
+        shown += 1
+        if limit and shown >= limit:
+            break
 
 
 @memory_app.command()

@@ -60,6 +60,8 @@ def test_rounds_leave_growing_snapshots_and_ordinary_runs(learned: Path, rpms: R
     assert report["played"] == report["planned"] == 3
     (row,) = report["tables"]["main"]["rows"]
     assert row["condition"] == "B rules" and row["errors"] == 0
+    shown = rpms("memory", "show", learned, "--type", "success", "--limit", "2").out.splitlines()
+    assert [json.loads(line)["type"] for line in shown] == ["success"] * 2
     assert rpms("memory", "check", learned).out.startswith(f"{learned}: ok,")
     broken = learned.with_name("broken.jsonl")
     text = learned.read_text().splitlines()
