@@ -17,10 +17,8 @@ import typer
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     EnvOption,
-    JsonOption,
     SetOption,
     option,
-    print_json,
     read_set,
     setting_option,
 )
@@ -40,7 +38,6 @@ GUARDS = {
     "offer": "; a guard adds a short list of actions",
     "procedure": "; a guard constrains the reply to a short list of actions",
 }
-COFFEE_TASKS = 10
 
 
 def demo(
@@ -66,19 +63,17 @@ def demo(
         option(OUTPUT, "Write the run to the folder demo-ENV in this folder, replacing the last."),
     ] = ("runs"),
     show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Watch a model on one task: without rules and memory, then with both and a guard.
 
     In an environment of tools, watch an agent behind the guard; its scripted model breaks rules.
     """
     from rpms.commands.demo_episodes import check_folder, show_episodes, write_demo
-    from rpms.commands.story import PACE, Story
+    from rpms.commands.story import Story
     from rpms.envs import get_environment
     from rpms.evals.analysis.report import read_report
-    from rpms.evals.analysis.report.page import write_report
+    from rpms.evals.analysis.report.page import write_page
     from rpms.evals.running.evaluate import check_plan
-    from rpms.models.opening import LABELS
 
     world = get_environment(env)
     choice = world.demo
@@ -89,22 +84,15 @@ def demo(
     folder = Path(out or "runs") / f"demo-{world.name}"
     check_folder(folder)
     _check_model(plan)
-    console = open_console(highlight=False, quiet=as_json)
-    is_planner = plan.context.model in LABELS
+    console = open_console(highlight=False)
     story = Story(console, plan.env)
     _print_head(story, plan)
     with console.status("loading the model"):
         check_plan(plan)
-    pace = PACE if is_planner and not as_json else 0.0
-    shown = asyncio.run(show_episodes(console, plan, pace))
+    shown = asyncio.run(show_episodes(console, plan))
     write_demo(folder, plan, shown)
-    report = read_report(folder)
-    (page,) = [file for file in write_report(report, None) if file.suffix == ".html"]
-    address = page.resolve().as_uri()
-    if as_json:
-        print_json(report.as_json())
-    else:
-        _print_end(story, plan, shown, address)
+    address = write_page(read_report(folder)).resolve().as_uri()
+    _print_end(story, plan, shown, address)
     if show:
         import webbrowser
 
@@ -195,17 +183,12 @@ def _print_head(story: Story, plan: RunPlan) -> None:
 def _print_end(
     story: Story, plan: RunPlan, shown: Mapping[str, ShownEpisode], address: str
 ) -> None:
-    """Print what happened, the rate over many tasks, and what to do next."""
-    from rpms.models.opening import LABELS
-
+    """Print what happened, the rate over many tasks, and where every step is."""
     for label, episode in shown.items():
         story.line(label, "bold green" if episode.success else "bold yellow", outcome(episode))
-    texts = ["", *_judgement(plan), ""]
-    if plan.context.model not in LABELS:
-        texts += [f"Run {COFFEE_TASKS} tasks in a coffee break, and compare:",
-                  f"  {coffee_command(plan)}", ""]  # fmt: skip
-    for text in [*texts, f"Every step, with its prompt: {address}"]:
-        story.console.print(text, markup=False, soft_wrap=text.startswith(("  ", "Every")))
+    for text in ["", *_judgement(plan), ""]:
+        story.console.print(text, markup=False)
+    story.console.print(f"Every step, with its prompt: {address}", markup=False, soft_wrap=True)
 
 
 def outcome(episode: ShownEpisode) -> str:
@@ -243,17 +226,3 @@ def _judgement(plan: RunPlan) -> Iterator[str]:
                 f"Over {results.tasks} tasks of {results.split}{setup} {tunings} won "
                 f"{' and '.join(rates)}."
             )
-
-
-def coffee_command(plan: RunPlan) -> str:
-    """The command that runs some more tasks in the same way."""
-    context = plan.context
-    options = {
-        "--env": plan.env, "--split": plan.split, "--model": context.model,
-        "--base-url": context.base_url, "--conditions": ",".join(plan.conditions),
-        "--max-steps": context.max_steps, "--set": f"layout={context.layout}",
-        "--limit": COFFEE_TASKS,
-    }  # fmt: skip
-    words = [f"{name} {value}" for name, value in options.items() if value]
-    words += [f"--set max_tokens={context.max_tokens}"] if context.max_tokens else []
-    return f"rpms eval {' '.join(words)} --spread --out runs/coffee"

@@ -75,13 +75,13 @@ def failure_is_plain(history: Sequence[Turn]) -> bool:
     return bool(history) and rejected[history[-1]["action"]] >= PLAIN
 
 
-async def show_episodes(console: Console, plan: RunPlan, pace: float) -> dict[str, ShownEpisode]:
+async def show_episodes(console: Console, plan: RunPlan) -> dict[str, ShownEpisode]:
     """Run the plan's task under each of its conditions; the last one is never stopped early."""
     shown, graph, (task,) = dict[str, ShownEpisode](), build_graph(), plan.tasks
     *_, last = plan.conditions
     for label, context in plan.conditions.items():
         console.print(f"[bold]Condition {condition_title(label)}[/]\n")
-        story = Story(console, plan.env, context, pace=pace)
+        story = Story(console, plan.env, context)
         shown[label] = await _show(graph, story, Job(label, task), context, label == last)
     return shown
 

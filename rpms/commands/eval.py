@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import EXECUTION, OUTPUT, RUN
 from rpms.commands.options import (
     AGAIN,
@@ -106,12 +105,7 @@ def evaluate(
             metavar="ADDRESS",
         ),
     ] = "",
-    keep_failed: Annotated[
-        bool,
-        option(EXECUTION, "Do not run episodes again that ended in an error.", "--keep-failed"),
-    ] = False,
     cache: CacheOption = "",
-    yes: YesOption = False,
     truth: Annotated[
         bool,
         option(EXECUTION, "Compare beliefs with the simulator (the default)."),
@@ -143,9 +137,7 @@ def evaluate(
     report = run_all(
         arms, out=out, **chosen, tasks=selection.ids, compare=pairs, truth=truth,
         cache=cache, show=not as_json, plan_name=plan,
-        execution=ExecutionOptions(
-            workers, concurrency, ray, keep_failed, Budget(budget_usd, budget_tokens)
-        ),
+        execution=ExecutionOptions(workers, concurrency, ray, Budget(budget_usd, budget_tokens)),
     )  # fmt: skip
     if as_json:
         print_json(report.as_json())

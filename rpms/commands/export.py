@@ -13,6 +13,7 @@ from rpms.commands.options import (
     AGAIN,
     EnvOption,
     SplitOption,
+    SpreadOption,
     WorkersOption,
     limit_option,
     option,
@@ -70,14 +71,7 @@ def export(
     ] = False,
     split: SplitOption = "",
     limit: Annotated[int, limit_option("With --expert: run N tasks; 0 means all.")] = 0,
-    spread: Annotated[
-        bool,
-        option(
-            RUN,
-            "With --limit: stratify by task type.",
-            "--spread",
-        ),
-    ] = False,
+    spread: SpreadOption = False,
     won: Annotated[
         int,
         limit_option("With --expert: stop after N successful episodes, balanced over task types."),

@@ -14,7 +14,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 
-from rpms.commands.story import PACE, Story
+from rpms.commands.story import Story
 from rpms.envs import Demo, Environment, Planted
 from rpms.envs.manuals import load_manual
 from rpms.graph import run_episode
@@ -51,7 +51,7 @@ def print_guarded(console: Console, world: Environment, choice: Demo) -> bool:
     ]
     model = StoryModel(messages=iter([*replies, AIMessage("The work is done.")]))
     agent: Any = create_agent(model, tools, middleware=[guard])
-    story, stopped = Story(console, world.name, pace=PACE), 0
+    story, stopped = Story(console, world.name), 0
     story.head(
         first,
         f"{world.name}; a LangChain agent with {len(tools)} tools behind the guard. Its model is a "

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     BudgetTokensOption,
@@ -49,9 +48,6 @@ def learn(
     from_runs: Annotated[
         str, option(RUN, "Learn from the runs in this folder instead.", metavar="DIR")
     ] = "",
-    runs: Annotated[
-        str, option(OUTPUT, "The folder for the runs; by default OUT.runs.", metavar="DIR")
-    ] = "",
     condition: Annotated[str, option(RUN, "The condition to learn from; by default B.")] = "",
     without_manual: Annotated[
         bool,
@@ -68,7 +64,6 @@ def learn(
     workers: WorkersOption = None,
     concurrency: ConcurrencyOption = 32,
     cache: CacheOption = "",
-    yes: YesOption = False,
     *,
     settings: RunContext,
     budget_usd: BudgetUsdOption = 0.0,
@@ -86,7 +81,7 @@ def learn(
     world = plan_tasks(plan, chosen, {"env": env} if "env" in names else {}).env
     learn_all(
         out, env=world or env, split=split, context=context, method=method, rounds=rounds,
-        limit=limit, spread=spread, from_runs=from_runs, runs=runs, condition=condition,
+        limit=limit, spread=spread, from_runs=from_runs, condition=condition,
         allow=allow, without_manual=without_manual, execution=ExecutionOptions(
             workers, concurrency, budget=Budget(budget_usd, budget_tokens)
         ), cache=cache,

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import App
 from rpms.commands.options import EnvOption, JsonOption, SplitOption, limit_option, print_json
 from rpms.vocabulary.context import declarations
@@ -145,7 +144,6 @@ def tasks(
         int,
         limit_option("List this many tasks; 0 means all. Generated splits grow on request."),
     ] = 0,
-    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks of a split, with the goal parsed from each sentence."""

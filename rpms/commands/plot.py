@@ -20,7 +20,6 @@ KINDS = (
     "memories",
     "rules",
     "rounds",
-    "tokens",
 )
 
 
@@ -45,8 +44,8 @@ def plot(
             OUTPUT,
             "Results by arm (success), the 2x2 of rules and memory with its additive expectation "
             "(square), paired differences, results by goal type, tasks won by "
-            "step, outcomes of memories, broken rules, the learning curve over rounds of memory, "
-            "or tokens against results.",
+            "step, outcomes of memories, broken rules, or the learning curve over rounds of "
+            "memory.",
             metavar="|".join(KINDS),
             autocompletion=kind_names,
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -53,12 +52,12 @@ def report(
     ] = False,
     everything: Annotated[bool, option(OUTPUT, "Print every table.", "--all")] = False,
     form: Annotated[
-        Literal["text", "json", "csv", "latex", "markdown"],
+        Literal["text", "csv", "latex", "markdown"],
         option(
             OUTPUT,
             "The format; text prints the main tables, the other formats all.",
             "--format",
-            metavar="text|json|csv|latex|markdown",
+            metavar="text|csv|latex|markdown",
         ),
     ] = "text",
     show: Annotated[bool, option(OUTPUT, "Also open the page in a browser.", "--open")] = False,
@@ -71,27 +70,27 @@ def report(
     if show and html is None and len(folders) > 1:
         raise RpmsError("--open: several runs have no page of their own; give --html FILE.html")
     from rpms.evals.analysis.report import read_report
-    from rpms.evals.analysis.report.page import write_report
+    from rpms.evals.analysis.report.page import write_page
 
     whole = read_report(folders, separate, against=against or ())
     chosen = whole.only(tables) if tables else whole
-    files: list[Path] = []
-    if html or show or not (tables or as_json or form != "text"):
-        files = write_report(whole, html)
-    if as_json or form == "json":
+    page, is_whole = None, not (tables or as_json or form != "text")
+    if html or show or (is_whole and not whole.run.parts):  # several runs have no folder
+        page = write_page(whole, html)
+    if as_json:
         print_json(chosen.as_json())
     elif form == "text":
-        _print_text(whole, chosen if tables or everything else whole.brief(), files)
+        _print_text(whole, chosen if tables or everything else whole.brief(), page)
     else:
         texts = {"csv": chosen.as_csv, "latex": chosen.as_latex, "markdown": chosen.as_markdown}
         print_safe(texts[form](), end="")
-    if show:
+    if show and page:
         import webbrowser
 
-        webbrowser.open(files[-1].resolve().as_uri())
+        webbrowser.open(page.resolve().as_uri())
 
 
-def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
+def _print_text(whole: Report, chosen: Report, page: Path | None) -> None:
     """Print the source, the verdict, the chosen tables and the names of the other tables."""
     from rich.markup import escape
 
@@ -103,7 +102,7 @@ def _print_text(whole: Report, chosen: Report, files: Sequence[Path]) -> None:
     print_tables(console, chosen.tables)
     if hidden := [name for name in whole.names if name not in chosen.names]:
         console.print(f"Other tables, by --table NAME or --all: {', '.join(hidden)}\n")
-    for file in files:
-        console.print(f"written: {escape(str(file))}", soft_wrap=True)
-    if whole.run.parts and not files:
+    if page:
+        console.print(f"written: {escape(str(page))}", soft_wrap=True)
+    elif whole.run.parts:
         console.print("no page was written for several runs; --html FILE writes one")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import App
 from rpms.commands.options import (
     AGAIN,
@@ -99,7 +98,7 @@ def check(
         for finding in findings:
             print_wrapped(finding)
         if cited:
-            _print_citations(policy, cited)
+            _print_citations(policy, cited, strict)
         for advice in () if only else dict.fromkeys(missing_worlds().values()):
             print_wrapped(f"not checked: {advice}")
     if findings:
@@ -136,18 +135,21 @@ def _as_data(file: str, cited: Citations) -> dict[str, Any]:
     }
 
 
-def _print_citations(file: str, cited: Citations) -> None:
+def _print_citations(file: str, cited: Citations, strict: bool) -> None:
+    """Print the sentences with their rules; with ``strict``, open ones are among the problems."""
     from rpms.guard.sources import UNDECIDED
 
     for sentence, rules in cited.cited:
         print_wrapped(f"{file}:{sentence.line}: {', '.join(rules)}: {sentence.text}")
-    for sentence in cited.uncited:
+    for sentence in () if strict else cited.uncited:
         print_wrapped(f"{file}:{sentence.line}: no rule cites: {sentence.text}")
     for sentence, reason in cited.excused:
-        state = reason if reason == UNDECIDED else f"not checkable ({reason})"
-        print_wrapped(f"{file}:{sentence.line}: {state}: {sentence.text}")
+        if reason != UNDECIDED:
+            print_wrapped(f"{file}:{sentence.line}: not checkable ({reason}): {sentence.text}")
+        elif not strict:
+            print_wrapped(f"{file}:{sentence.line}: {reason}: {sentence.text}")
     undecided = sum(reason == UNDECIDED for _, reason in cited.excused)
-    for rule, source in cited.strange:
+    for rule, source in () if strict else cited.strange:
         print_wrapped(f"{rule}: not in {file}: {source}")
     print_wrapped(
         f"{file}: {quantity(len(cited.sentences), 'sentence')}, {len(cited.cited):,} cited by a "
@@ -209,7 +211,6 @@ def learn(
             help="Try this many commands in each task; 0 means the usual number.",
         ),
     ] = 0,
-    yes: YesOption = False,
 ) -> None:
     """Learn the rules of Tier 3 from the environment's answers, without a language model."""
     from rpms.envs import get_environment

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from rpms.commands.generation import YesOption
 from rpms.commands.help_text import OUTPUT, RUN
 from rpms.commands.options import (
     EnvOption,
@@ -52,7 +51,6 @@ def run(
         ),
     ] = "D",
     plan: PlanOption = "",
-    yes: YesOption = False,
     *,
     settings: RunContext,
     prompts: Annotated[bool, option(OUTPUT, "Also print every prompt.", "--prompts")] = False,

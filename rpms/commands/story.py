@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from textwrap import shorten
-from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.markup import escape
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from rpms.vocabulary.recall import Recall
     from rpms.vocabulary.turn import Turn
 
-PACE = 0.25
-"""Seconds between two lines on a terminal, where no model makes the reader wait."""
 MEASURABLE = 0.05
 """Fewer seconds of a reply are not printed: a planner has none."""
 ANSWER = 200
@@ -52,7 +49,7 @@ class Story:
 
     def __init__(
         self, console: Console, env: str, context: RunContext | None = None, *,
-        pace: float = 0.0, brief: bool = True, memories: bool = False,
+        brief: bool = True, memories: bool = False,
     ) -> None:  # fmt: skip
         """Prepare to print.
 
@@ -60,7 +57,6 @@ class Story:
             console: where to print.
             env: the environment.
             context: the settings of the episode.
-            pace: the seconds between two lines on a terminal.
             brief: leave out thoughts, counts, and the end of long answers.
             memories: print every memory with its outcome, not just the first of each kind.
         """
@@ -69,7 +65,7 @@ class Story:
             get_environment(env),
             context or RunContext(),
         )
-        self.pace, self.brief, self.memories = pace, brief, memories
+        self.brief, self.memories = brief, memories
         self._shown: set[str] = set()
 
     @cached_property
@@ -83,8 +79,6 @@ class Story:
         grid.add_column(overflow="fold")
         grid.add_row(escape(label), escape(text), style=style)
         self.console.print(grid)
-        if self.console.is_terminal and self.pace:
-            sleep(self.pace)
 
     def head(self, goal: str, caption: str) -> None:
         """Print the goal, and what runs."""

@@ -1,4 +1,4 @@
-"""Scenes that a split generates on request: a command line shows and approves them."""
+"""Scenes that a split generates on request: a command line shows their progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NewScenes(NamedTuple):
     folder: Path
 
 
-# Enters before the first scene, which it may refuse with an error; the result is called after each.
+# Enters before the first scene; the result is called after each.
 Watch = Callable[[NewScenes], AbstractContextManager[Callable[[], None]]]
 
 _watch: Watch | None = None

@@ -223,6 +223,8 @@ def test_rules_check_lists_what_no_rule_cites(rpms: Rpms, tmp_path: Path) -> Non
     assert f"{file}:4: no rule cites: Be polite.\n" in done.out
     assert f"P-LIMIT: not in {file}: A refund is at most what the order cost.\n" in done.out
     assert done.out.endswith("2 sentences, 1 cited by a rule, 0 not checkable, 1 not cited\n")
+    strict = rpms("rules", "check", "--env", NAME, "--policy", file, "--strict")
+    assert strict.code == 2 and strict.out.count("Be polite.") == 1
     done = rpms("rules", "check", "--env", NAME, "--policy", file, "--json")
     policy = json.loads(done.out)["policy"]
     assert policy["uncited"] == [{"line": 4, "text": "Be polite."}] and policy["excused"] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shlex
 import signal
 import webbrowser
 from collections.abc import Iterator
@@ -13,24 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from rpms import Demo, RunContext, stream_episode
-from rpms.commands import story
+from rpms import Demo, RunContext
 from rpms.commands.demo import meaning
 from rpms.commands.guarded_story import plan, planted
-from rpms.commands.main import app
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
 from rpms.models import SimPlanner, open_model, opening, weights
 from rpms.nodes.reset_env import find_task
-from rpms.vocabulary.output import open_console, quantity
+from rpms.vocabulary.output import quantity
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
-from tests.evals.sample_runs import write_run
+from tests.evals.sample_runs import analysis_of, write_run
 from tests.openai_server import Answer, OpenAIServer, serving
 from tools.reply_margins import least_margin
 
@@ -46,7 +41,6 @@ def choice(monkeypatch: pytest.MonkeyPatch) -> Demo:
     world = get_environment("alfworld")
     changed = world.demo._replace(story=14)
     monkeypatch.setattr(type(world), "demo", changed)
-    monkeypatch.setattr(story, "sleep", None)  # nobody waits where a program reads
     return changed
 
 
@@ -135,24 +129,6 @@ def test_without_rules_it_is_stopped_when_the_failure_is_plain_and_with_them_it_
     assert log and [step["action"] for step in log["steps"]] == [REJECTED] * 3
 
 
-def test_the_next_command_is_understood(
-    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
-) -> None:
-    done = rpms(*language_model, "--conditions", "A", "--out", tmp_path)
-    (line,) = re.findall(r"^  rpms (eval .*)$", done.out, re.M)
-    assert line.startswith("eval --env alfworld --split generated_unseen --model openai:m")
-    typer.main.get_command(app).make_context("rpms", shlex.split(line))
-
-
-def test_one_document_with_both_episodes(
-    rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
-) -> None:
-    done = rpms(*language_model, "--out", tmp_path, "--json")
-    assert (done.code, done.err) == (0, "")
-    document = json.loads(done.out)
-    assert (document["played"], document["complete"]) == (2, True)
-
-
 @pytest.mark.engine
 @pytest.mark.usefixtures("shipped_model")
 def test_the_shipped_model_loses_and_wins(rpms: Rpms, tmp_path: Path) -> None:
@@ -223,10 +199,7 @@ def test_in_scienceworld_something_is_achieved(rpms: Rpms, tmp_path: Path) -> No
     assert won.success and f"after {won.steps} steps" in done.out
 
 
-def test_where_tools_are_called_the_guard_stops_what_was_planted(
-    rpms: Rpms, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(story, "sleep", None)
+def test_where_tools_are_called_the_guard_stops_what_was_planted(rpms: Rpms) -> None:
     choice = get_environment("telecom").demo
     done = rpms("demo", "--env", "telecom")
     assert (done.code, done.err) == (0, "")
@@ -256,20 +229,6 @@ def test_without_the_guard_the_planted_calls_would_be_carried_out() -> None:
 def test_another_run_is_left_alone(rpms: Rpms, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "demo-alfworld", {"A": [True]}, model="sim")
     before = {file: file.read_bytes() for file in folder.rglob("*.jsonl")}
-    done = rpms(*WITH_SIM, "--out", tmp_path, "--json")
+    done = rpms(*WITH_SIM, "--out", tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1) and str(folder) in done.err
     assert before and {file: file.read_bytes() for file in before} == before
-
-
-@pytest.mark.engine
-def test_in_a_terminal_it_comes_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(story, "sleep", pauses.append)
-    context = RunContext(max_steps=1).under("B")
-    console = open_console(force_terminal=True, quiet=True)
-    teller = story.Story(console, "alfworld", context, pace=story.PACE)
-    step, result = stream_episode(0, context=context)
-    teller.print_step(step)  # type: ignore[arg-type]
-    assert len(pauses) == 3 and 0 < sum(pauses) < 2  # where it is, the action, the answer
-    teller.end(result)  # type: ignore[arg-type]
-    assert len(pauses) == 4

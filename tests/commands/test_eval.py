@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from rpms.evals.running.plan import make_plan
 from rpms.evals.running.progress import RunProgress, spending_text
 from rpms.vocabulary.context import RunContext
 from tests.command_line import Rpms
-from tests.commands.runs import histories, keys, lines
 from tests.evals import sample_runs
+from tests.evals.sample_runs import histories_of, keys_of, lines_of
 from tests.openai_server import Answer, OpenAIServer
 
 FEW = ("--workers", "0", "--max-steps", "3")
@@ -46,9 +45,11 @@ def test_a_run_grows_plays_nothing_twice_and_refuses_other_settings(
     done = rpms(*more, "--repeats", "2")
     assert done.code == 0 and "2 of 8 episodes are finished already" in done.err
     assert (run / EPISODES).read_bytes().startswith(before)
-    episodes = [(*key, line["repeat"]) for key, line in zip(keys(run), lines(run), strict=True)]
+    episodes = [
+        (*key, line["repeat"]) for key, line in zip(keys_of(run), lines_of(run), strict=True)
+    ]
     assert len(episodes) == len(set(episodes)) == 8
-    assert rpms(*more, "--repeats", "2").code == 0 and len(lines(run)) == 8
+    assert rpms(*more, "--repeats", "2").code == 0 and len(lines_of(run)) == 8
 
 
 def served(server: OpenAIServer, out: Path, *more: str) -> tuple[str | Path, ...]:
@@ -67,9 +68,9 @@ def test_a_second_run_with_the_same_cache_makes_no_calls(
     done = rpms(*served(openai_server, second, *cache))
     assert done.code == 0 and len(openai_server.requests) == 12
     assert "0 tokens, 12 cached replies" in done.out
-    assert histories(first) == histories(second)
-    again = {(line["condition"], line["task"]): line for line in lines(second)}
-    for line in lines(first):
+    assert histories_of(first) == histories_of(second)
+    again = {(line["condition"], line["task"]): line for line in lines_of(second)}
+    for line in lines_of(first):
         cached = again[line["condition"], line["task"]]
         assert (line["model_calls"], line["cache_hits"]) == (3, 0)
         assert (cached["model_calls"], cached["cache_hits"]) == (0, 3)
@@ -90,16 +91,13 @@ def test_a_wrong_key_stops_the_run_early_and_failed_episodes_can_be_retried(
     assert done.code == 2
     assert "no call works: 3 episodes in a row ended with the same model error" in done.err
     assert "401" in done.err and "run the same command again" in done.err
-    errors = lines(run)
+    errors = lines_of(run)
     assert len(errors) == 3 < 12
     assert {line["failure_mode"] for line in errors} == {"model_error"}
     openai_server.plays("Action: look")
-    assert rpms(*words, "--keep-failed").code == 0
-    ends = Counter(line["failure_mode"] for line in lines(run))
-    assert ends == {"model_error": 3, "timeout": 9}
     assert rpms(*words).code == 0
-    assert len(keys(run)) == 15 and {*keys(run)[12:]} == {*keys(run)[:3]}
-    latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines(run)}
+    assert len(keys_of(run)) == 15 and {*keys_of(run)[:3]} <= {*keys_of(run)[3:]}
+    latest = {(line["condition"], line["task"]): line["failure_mode"] for line in lines_of(run)}
     assert set(latest.values()) == {"timeout"} and len(latest) == 12
 
 

@@ -17,7 +17,7 @@ import pytest
 from rpms.evals.records.run_folder import EPISODES, MANIFEST
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
-from tests.commands.runs import histories, keys, lines
+from tests.evals.sample_runs import histories_of, keys_of, lines_of
 from tests.openai_server import Answer, OpenAIServer
 from tests.processes import RETRY_DEADLINE_S, children, running, wait_until, wait_until_gone
 
@@ -69,7 +69,7 @@ def gated(openai_server: OpenAIServer, tmp_path: Path) -> Iterator[Gated]:
 def halted(tmp_path: Path, start: Start, gated: Gated) -> Halted:
     """That run in the middle, and its workers."""
     process = start(*gated.words)
-    wait_until(lambda: len(lines(tmp_path / "run")) >= 2, process)
+    wait_until(lambda: len(lines_of(tmp_path / "run")) >= 2, process)
     return Halted(process, children(process.pid))
 
 
@@ -92,12 +92,12 @@ def test_a_run_killed_with_9_goes_on_where_it_was(
     assert done.code == 0, done.err
     assert "episodes are finished already" in done.err
     assert file.read_bytes().startswith(whole)
-    assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8
+    assert len(keys_of(tmp_path / "run")) == len({*keys_of(tmp_path / "run")}) == 8
     manifest = json.loads((tmp_path / "run" / MANIFEST).read_text())
     assert manifest["finished"] and len(manifest["sessions"]) == 2
     again = (*gated.words, "--out", tmp_path / "again", "--workers", "0")
     assert rpms(*again).code == 0
-    assert histories(tmp_path / "run") == histories(tmp_path / "again")
+    assert histories_of(tmp_path / "run") == histories_of(tmp_path / "again")
 
 
 @pytest.mark.engine
@@ -112,14 +112,14 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(
     _, err = process.communicate(timeout=RETRY_DEADLINE_S)
     assert process.returncode == 130
     assert "Traceback" not in err
-    finished = len(lines(tmp_path / "run"))
+    finished = len(lines_of(tmp_path / "run"))
     assert f"stopped; {finished} of 8 episodes are finished" in err
     assert "Run the same command again to continue." in err
     wait_until_gone(workers)
     assert (tmp_path / "run" / EPISODES).read_bytes().endswith(b"\n")
     gated.gate.opened.set()
     assert rpms(*gated.words, "--workers", "0").code == 0
-    assert len(keys(tmp_path / "run")) == len({*keys(tmp_path / "run")}) == 8
+    assert len(keys_of(tmp_path / "run")) == len({*keys_of(tmp_path / "run")}) == 8
 
 
 @pytest.mark.engine
@@ -141,5 +141,5 @@ def test_ctrl_c_while_learning_loses_nothing(
     gate.opened.set()
     done = rpms(*words)
     assert done.code == 0 and "2 of 4 episodes are finished already" in done.err
-    assert (played / EPISODES).read_bytes().startswith(whole) and len(keys(played)) == 4
+    assert (played / EPISODES).read_bytes().startswith(whole) and len(keys_of(played)) == 4
     assert "from 4 episodes" in done.out and rpms("memory", "check", memory).code == 0

@@ -38,7 +38,6 @@ RUNS: dict[str, tuple[tuple[str, ...], str]] = {
     "memory stats": ((str(get_environment("alfworld").memory),), "goal_types"),
     "rules check": (WORLD, "problems"),
     "rules audit": (("--games", "1", *WORLD), "predictions"),
-    "demo": (("--conditions", "B", "--out", "OUT", *WORLD), "tables"),
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from rpms.evals.analysis.frames import load
 from rpms.evals.running.plan_file import read_plan
 from rpms.memory_store import Note, read_header, read_notes, read_snapshot, write_snapshot
 from tests.command_line import Rpms
-from tests.commands.runs import lines
+from tests.evals.sample_runs import lines_of
 from tests.openai_server import Answer, OpenAIServer
 from tests.paper_entries import refusals
 
@@ -129,7 +129,7 @@ def test_the_outcome_of_every_memory_is_printed_on_request(rpms: Rpms, tmp_path:
 
 
 def played(out: Path, number: int = 1) -> list[dict[str, Any]]:
-    return lines(Path(f"{out}.runs") / f"round{number}")
+    return lines_of(Path(f"{out}.runs") / f"round{number}")
 
 
 @pytest.mark.engine

@@ -13,7 +13,7 @@ from rpms.evals.analysis.report.page import step_pages
 from rpms.evals.records.run_folder import read_run
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Done, Rpms
-from tests.commands.runs import lines
+from tests.evals.sample_runs import lines_of
 from tests.page_data import data_of
 
 KEY = "sk-a-key-of-mine-123456"
@@ -73,7 +73,7 @@ def test_a_stage_is_mended_and_gone_on_with(
     assert done.err.count("in chosen") == 1 and "langgraph" not in done.err
     assert f"the first (error in your own code at {file}:3): KeyError: 'foo'" in done.err
     assert "Correct your code first" in done.err and "same command" not in done.err
-    broken = [line for line in lines(run) if line["condition"] == "mine"]
+    broken = [line for line in lines_of(run) if line["condition"] == "mine"]
     assert len(broken) == 2
     for line in broken:
         place = line["error_place"]
@@ -91,7 +91,7 @@ def test_a_stage_is_mended_and_gone_on_with(
     file.write_text(MENDED)
     done = play("--workers", "0")
     assert done.code == 0 and "2 of 4 episodes are finished already" in done.err
-    assert [line["error_place"] for line in lines(run)[-2:]] == [None, None]
+    assert [line["error_place"] for line in lines_of(run)[-2:]] == [None, None]
     mended = read_run(run)
     assert mended.complete and len(mended.judged("mine")) == 2
     assert mended.manifest.swapped["mine"]["nodes scf"]["hash"] != first
@@ -119,7 +119,7 @@ def test_an_arm_that_always_fails_at_one_line_stops(
     assert done.code == 2 and f"error in mine at {place}: KeyError: 'foo'" in done.err
     assert f"mine stopped: every episode failed at {place}: KeyError: 'foo'" in done.err
     assert "Stopped, because every episode failed at one line: mine." in " ".join(done.err.split())
-    played = [line["condition"] for line in lines(run)]
+    played = [line["condition"] for line in lines_of(run)]
     assert played.count("mine") == 3 and played.count("D") == 6
     assert not read_run(run).complete and read_run(run).manifest.finished is None
 
@@ -221,7 +221,7 @@ def test_a_model_and_a_memory(
             execution=public.ExecutionOptions(workers=0),
         )
     file, number = line_with(tmp_path, name, '["here"]')
-    for line in lines(tmp_path / "run"):
+    for line in lines_of(tmp_path / "run"):
         place = line["error_place"]
         assert (place["stage"], place["file"], place["line"]) == (stage, file, number)
         assert line["failure_mode"] == mode
@@ -248,7 +248,7 @@ def test_a_world(
     done = rpms("eval", "--out", tmp_path / "run", "--env", env, *few)
     assert done.code == 2 and "2 of the 2 episodes of this session ended in an error" in done.err
     assert done.err.count(f'File "{file}", line {number}') == 1
-    for line in lines(tmp_path / "run"):
+    for line in lines_of(tmp_path / "run"):
         place = line["error_place"]
         assert (place["stage"], place["file"], place["line"]) == (stage, file, number)
     if stage:
@@ -286,7 +286,7 @@ def test_a_memory_that_learns_and_a_memory_that_carries(
     carrying = ("--conditions", "C", "--set", f"memory_method={name}:Carrying", "--trials", "2")
     done = rpms("eval", "--out", tmp_path / "run", *few, *carrying)
     assert done.code == 2 and "in carry" in done.err
-    last = lines(tmp_path / "run")[-1]
+    last = lines_of(tmp_path / "run")[-1]
     assert last["trial"] == 2 and last["error_place"]["file"] == file
 
 

@@ -114,7 +114,6 @@ WRONG: dict[str, dict[str, str]] = {
     "rules audit --games 1": NAMES | {"--games 0": "", "--seed x": ""},
     "rules": {"paint": "paint"},
     "tasks": NAMES | {"--limit -1": "", f"--limit {HUGE}": ""},
-    "memory show m": {"--limit -1": ""},
     "demo": {
         "--env mars": "",
         "--model nowhere": "unknown model 'nowhere'",

@@ -147,13 +147,10 @@ def test_scores_are_summed_over_runs(tmp_path: Path) -> None:
     assert rows_of(report, "main")[1]["score (floored)"]["value"] == pytest.approx(294 / 8)
 
 
-def test_types_failures_and_causes_over_all_runs_and_by_run(tmp_path: Path) -> None:
+def test_types_failures_and_causes_over_all_runs(tmp_path: Path) -> None:
     report = tunings(tmp_path, logs=True)
     failures = rows_of(report, "failures")[0]
     assert (failures["A baseline"], failures["D rules+memory"]) == (22, 7)
-    by_run = [row for row in rows_of(report, "failures-by-run") if row["failure mode"] == "timeout"]
-    assert [row["A baseline"] for row in by_run] == [7, 7, 8]
-    assert [row["D rules+memory"] for row in by_run] == [2, 3, 2]
     types = rows_of(report, "types")[1]
     assert types["all (8)"]["share"] == pytest.approx(17 / 24)
     # Tasks 0 and 6 are of the first goal type: won 3 times and once by D.
@@ -170,8 +167,6 @@ def test_the_learning_curve_is_a_table_over_runs(tmp_path: Path) -> None:
     c, d = "C memory", "D rules+memory"
     assert [before[c]["share"], first[c]["share"]] == [0.25, 0.375]  # S begins the curve
     assert first[d] == "-" and second[d]["share"] == 0.875
-    last = rows_of(report, "rounds-by-run")[-1]
-    assert (last["round"], last["run"], last[d]["share"]) == ("R2", "tuned-1", 1.0)
     single = package.report(tmp_path / "run0")
     assert rows_of(single, "rounds")[2][d]["share"] == 0.75
 
@@ -272,8 +267,7 @@ def test_every_format_has_every_table_and_the_page_leads_to_each_run(
 ) -> None:
     report = tunings(tmp_path, logs=True)
     names = [table.id for table in report.tables]
-    assert {"main", "runs", "types", "types-by-run", "pairs", "failures", "failures-by-run",
-            "causes", "causes-by-run", "steps", "tokens"} <= {*names}  # fmt: skip
+    assert {"main", "runs", "types", "pairs", "failures", "causes", "steps", "tokens"} <= {*names}
     folders = [part.folder for part in report.run.parts]
     for form, text in (("csv", report.as_csv()), ("latex", report.as_latex()),
                        ("markdown", report.as_markdown())):  # fmt: skip
@@ -303,6 +297,6 @@ def test_real_runs_of_two_seeds_and_their_columns_are_explained(play_once: Play)
     assert by_run == [won for arm in zip(*wins, strict=True) for won in arm]
     plain = {"", "condition", "tasks", "first", "second", "all", "rules"}
     plain |= {condition_title(name).lower() for name in report.run.conditions}
-    named = {"types", "types-by-run", "causes", "causes-by-run"}  # columns of types and causes
+    named = {"types", "causes"}  # columns of types and causes
     columns = {c.lower() for table in report.tables if table.id not in named for c in table.columns}
     assert sorted(columns - plain - explanations().keys()) == []

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rpms.evals.analysis.step_analysis import Analysis, read_analyses
 from rpms.evals.records.run_folder import Run, read_run
-from rpms.evals.records.schema import EpisodeLine
+from rpms.evals.records.schema import Episode, EpisodeLine
 from rpms.evals.running.arms import read_settings
 from rpms.evals.running.costs import NO_LIMIT, Budget
 from rpms.evals.running.plan import RunPlan, make_plan
@@ -216,6 +217,11 @@ def recalls(condition: str) -> list[Recall]:
     return [marked, unfit, removed]
 
 
+def analysis_of(run: Run, episode: Episode) -> Analysis:
+    """The figures of one episode, by its log as it lies on disk."""
+    return read_analyses(run)[[*run.episodes.values()].index(episode)]
+
+
 def short_plan(conditions: str = "A", limit: int = 2, **settings: Any) -> RunPlan:
     """Some generated homes under conditions by their letters."""
     contexts = condition_contexts(list(conditions), RunContext(**settings))
@@ -246,3 +252,14 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     file = folder / "episodes.jsonl"
     text = file.read_text() if file.exists() else ""
     return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def keys_of(folder: Path) -> list[tuple[str, str]]:
+    return [(line["condition"], line["task"]) for line in lines_of(folder)]
+
+
+def histories_of(folder: Path) -> dict[tuple[str, str], list[str]]:
+    return {
+        (line["condition"], line["task"]): [turn["action"] for turn in line["history"]]
+        for line in lines_of(folder)
+    }

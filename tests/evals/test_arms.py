@@ -12,13 +12,12 @@ import pytest
 
 import rpms
 from rpms.envs import Task, get_environment
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import EPISODES
 from rpms.evals.running.arms import Variant, listed, make_arm, parse_arm
 from rpms.evals.running.plan_file import choose_arms
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
-from tests.evals.sample_runs import lines_of
+from tests.evals.sample_runs import analysis_of, lines_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,47 +14,24 @@ from rpms.vocabulary.context import RunContext
 MODULE = """
 from functools import partial
 
-import os
-
 LIMIT = 3
 
 
-def helper(text):
-    return text[:LIMIT]
-
-
-class Base:
-    size = 1
-
-
-class Method(Base):
-    def recall(self, text):
-        return helper(text)
+class Method:
+    pass
 
 
 def scf(state):
-    other = helper(state)
-    return other
+    return state
 
 
-def arbitration(state, level=1):
-    return os.path.basename(state)
-
-
-def other():
-    return 0
-
-
-stages = {"scf": scf, "arbitration": partial(arbitration, level=2)}
+stages = {"scf": scf, "arbitration": partial(scf)}
 
 
 def mine():
     from rpms import build_graph
 
     return build_graph(stages)
-
-if __name__ == "__main__":
-    other = scf(1)
 """
 
 

@@ -52,9 +52,8 @@ def unpack(result: EpisodeResult) -> dict[str, Any]:
 
 
 def analysed(result: EpisodeResult) -> Analysis:
-    line, goal = result.line, get_environment("alfworld").parse_goal(result.line.goal)
-    return analyse(unpack(result)["steps"], manual=load_manual("alfworld"), goal=goal, settings={},
-                   mode=line.failure_mode)  # fmt: skip
+    return analyse(unpack(result)["steps"], manual=load_manual("alfworld"), settings={},
+                   mode=result.line.failure_mode)  # fmt: skip
 
 
 @pytest.mark.engine
@@ -166,5 +165,6 @@ async def test_the_models_own_proposal_is_judged_whatever_a_guard_makes_of_it(gu
     steps = unpack(result)["steps"]
     assert [step["proposal"] for step in steps] == ["levitate"] * 3
     assert [step["judged"] for step in steps] == [[["known action", "broken"]]] * 3
-    refused = 3 if guard == "off" else 0
-    assert analysed(result).rejected == {"missing": 0, "wrong": 0, "ignored": refused}
+    counts = analysed(result)
+    assert counts.broken == {"known action": 3}
+    assert counts.invalid_actions == (3 if guard == "off" else 0)

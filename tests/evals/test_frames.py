@@ -57,9 +57,6 @@ def test_a_real_run(real_run: Path) -> None:
     assert frames.recalls.shown.sum() == frames.steps.memories_shown.sum() > 0
     shown = frames.recalls[frames.recalls.shown]
     assert set(shown.dropped_by) == {""} and set(shown.condition) == {"C", "D"}
-    kinds = frames.steps[frames.steps.failure_kind != ""].groupby("failure_kind").size()
-    for kind, count in kinds.items():
-        assert frames.episodes[f"rejected_{kind}"].sum() == count
     steps = [step for e in run.episodes.values() for step in read_log(run.log_file(e))["steps"]]
     assert len(frames.compliance) == sum(len(step["judged"]) for step in steps)
 

@@ -14,11 +14,11 @@ from langgraph.types import Command
 
 from examples.release.agent import NAME, TOOLS, WORLD, Pipeline, make_agent
 from rpms import Recorder, RpmsError, StateMemory, get_environment, learn, load
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log, read_run
 from rpms.graph.state_memory import EpisodeFollower
 from rpms.guard import Call, RulesGuard
 from tests.command_line import Rpms
+from tests.evals.sample_runs import analysis_of
 from tests.examples.release_play import TASK, WAY, agent_of, answers, play, script
 from tests.page_data import data_of
 

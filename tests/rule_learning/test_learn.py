@@ -12,13 +12,13 @@ import pytest
 
 import rpms as api
 from rpms.envs.manuals import load_manual
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.analysis.tables import Table
 from rpms.evals.records.run_folder import read_run
 from rpms.rule_learning.audit import audit_manual
 from rpms.rule_learning.learn import learn_by_exploring
 from rpms.vocabulary.errors import RpmsError
 from tests.command_line import Rpms
+from tests.evals.sample_runs import analysis_of
 
 NAME = "rpms.commands.world_template.world:WORLD"
 BARE = "bare_world.world:WORLD"

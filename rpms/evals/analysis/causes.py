@@ -35,8 +35,6 @@ CAUSES = (
 """In the order of the tables; a wrong last action is named by the action, as ``wrong focus``."""
 LATE = 4
 """Progress in the last 1/LATE of the steps counts as progress until the end."""
-ADVICE = {"ignored": ", against what the prompt said", "wrong": ", as the prompt advised"}
-"""By kind of failure, what the prompt said about the action."""
 
 
 class Cause(NamedTuple):
@@ -55,14 +53,8 @@ def cause_rank(kind: str) -> int:
     return CAUSES.index(kind) if kind in CAUSES else 0
 
 
-def find_cause(
-    mode: FailureMode, error: str, steps: Sequence[Step], kinds: Sequence[str], manual: Manual
-) -> Cause:
-    """The cause of an episode that ended in ``mode``.
-
-    ``kinds`` gives for each failed step whether knowledge was missing, wrong or ignored. The manual
-    gives the name of the last action.
-    """
+def find_cause(mode: FailureMode, error: str, steps: Sequence[Step], manual: Manual) -> Cause:
+    """The cause of an episode that ended in ``mode``; the manual names the last action."""
     if mode in ERRORS:
         kind = mode.replace("_", " ")
         return Cause(kind, len(steps), " ".join(error.split()) or f"the episode ended in a {kind}")
@@ -71,8 +63,8 @@ def find_cause(
     if mode == "format":
         return _unreadable(steps)
     if mode == "wrong_termination":
-        return _final_action(steps[-1], kinds[-1], manual)
-    return _stuck(steps, kinds, manual)
+        return _final_action(steps[-1], manual)
+    return _stuck(steps, manual)
 
 
 def _unreadable(steps: Sequence[Step]) -> Cause:
@@ -82,7 +74,7 @@ def _unreadable(steps: Sequence[Step]) -> Cause:
     return Cause("unreadable replies", first, f"{text} {first}")
 
 
-def _final_action(step: Step, kind: str, manual: Manual) -> Cause:
+def _final_action(step: Step, manual: Manual) -> Cause:
     if not step["action"]:
         return Cause(
             "stopped before the goal", step["step"], f"the agent stopped at step {step['step']}"
@@ -91,17 +83,17 @@ def _final_action(step: Step, kind: str, manual: Manual) -> Cause:
     action = step["belief"].get("disambiguation", {}).get(step["action"], step["action"])
     matched = match_action(manual, action)
     name = matched[0].name.replace("_", " ") if matched else "last action"
-    text = f"'{action}' ended the task at step {step['step']}{ADVICE.get(kind, '')}"
+    text = f"'{action}' ended the task at step {step['step']}"
     return Cause(f"wrong {name}", step["step"], text)
 
 
-def _stuck(steps: Sequence[Step], kinds: Sequence[str], manual: Manual) -> Cause:
+def _stuck(steps: Sequence[Step], manual: Manual) -> Cause:
     """The first event after the last progress; of two at one step, the first of the list."""
     best = max(map(_progress, steps))
     start = next(i for i, step in enumerate(steps) if _progress(step) == best)
     after = steps[start:]
     causes = [
-        *_rejections(after, kinds[start:]),
+        *_rejections(after),
         *_belief_errors(after),
         *_undone(after, best),
         *_loops(after, manual),
@@ -116,14 +108,14 @@ def _progress(step: Step) -> int:
     return int(step["sub_goal"]["progress"])
 
 
-def _rejections(after: Sequence[Step], kinds: Sequence[str]) -> Iterator[Cause]:
+def _rejections(after: Sequence[Step]) -> Iterator[Cause]:
     counts = Counter(step["action"] for step in after if step["failed"] and step["action"])
-    for step, kind in zip(after, kinds, strict=True):
+    for step in after:
         repeats = counts[step["action"]] - 1
         if step["failed"] and repeats > 0:
             times = "once more" if repeats == 1 else f"{repeats} times more"
             text = f"'{step['action']}' was rejected at step {step['step']} and {times}"
-            yield Cause("repeated rejection", step["step"], text + ADVICE.get(kind, ""))
+            yield Cause("repeated rejection", step["step"], text)
             return
 
 

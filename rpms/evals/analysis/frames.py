@@ -18,7 +18,6 @@ from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.measures import Pair, metric_of
 from rpms.evals.analysis.step_analysis import (
     Analysis,
-    analysis_of,
     in_prompt,
     read_analyses,
     shown_rules,
@@ -192,7 +191,6 @@ def _key(run: Run, episode: Episode) -> Row:
 
 
 def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
-    kinds = analysis_of(run, episode).kinds
     yield {
         **{name: step.get(name) for name in STEP},
         "sub_goal": step["sub_goal"]["name"],
@@ -200,7 +198,6 @@ def _steps(run: Run, episode: Episode, step: Row) -> Iterator[Row]:
         "location": step["belief"]["location"],
         "holding": ", ".join(step["belief"]["holding"]),
         "proposal": step.get("proposal", step["action"]),
-        "failure_kind": kinds[step["step"] - 1] if step["step"] <= len(kinds) else "",
         "broken": ", ".join(
             rule for rule, verdict in step.get("judged", []) if verdict == "broken"
         ),

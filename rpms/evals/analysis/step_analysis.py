@@ -3,17 +3,6 @@
 The record of an episode keeps only what happened. Every count of its steps is computed here, so
 that an improved measure applies to old runs too.
 
-**Failures.** Every action that the environment rejected, and the action that ended an episode
-before the goal, has a kind, from the knowledge in the prompt at that step. The first that applies:
-
-ignored: a rule in the prompt said that the action cannot work or is forbidden; or a memory in the
-    prompt said so (a lesson against this action, a schema of it whose preconditions do not hold);
-    or the action is not in the list of actions that every prompt shows.
-wrong: a memory in the prompt advised this action (a snippet that begins with it, a schema of it
-    whose preconditions all hold); or the action's preconditions are in the prompt, all of them
-    held in the belief, and the environment rejected the action.
-missing: nothing in the prompt decided it.
-
 If the rule folder of a run is missing or has changed, the current manual is used.
 """
 
@@ -36,35 +25,25 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple
 
-from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.analysis.causes import Cause, find_cause
 from rpms.evals.analysis.mechanisms import changed_prompts, conflicts
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode
-from rpms.rules import Manual, match_action
-from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
-from rpms.rules.predicates import evaluate, parse_predicate
-from rpms.vocabulary.belief import Belief
+from rpms.rules import Manual
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import json_bytes, stamp_of, write_whole
-from rpms.vocabulary.goal import GoalSpec
-from rpms.vocabulary.naming import Truth
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.turn import FailureMode
 
 Step = Mapping[str, Any]
-Kind = Literal["missing", "wrong", "ignored"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-NOTHING_REJECTED = "nothing rejected"
-LESSONS = ("failure", "critical_failure")
-ADVISING = ("success", *LESSONS)
+ADVISING = ("success", "failure", "critical_failure")
 """Types of entries that arbitration checks against the rules; schemas and finds advise nothing."""
 UNJUDGED = ("not groundable", "scf")
 """Outcomes before arbitration; all others come after it."""
@@ -104,9 +83,6 @@ class Analysis:
         judged: proposals of the model that the manual judged, in arms without rules too.
         broken: proposals that broke a rule, by rule.
         against_rule: actions that broke their own rule and that the environment accepted.
-        rejected: rejected actions by kind: missing, wrong or ignored knowledge.
-        lost_by: the dominant kind of a lost episode.
-        kinds: the kind of each step's failure; empty for a step without one.
         advice: the outcomes of arbitration, by kind of advice.
         cause: the cause of a lost episode.
     """
@@ -131,9 +107,6 @@ class Analysis:
     judged: int = 0
     broken: Mapping[str, int] = field(default_factory=dict)
     against_rule: int = 0
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    lost_by: str = ""
-    kinds: Sequence[str] = ()
     advice: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cause: Cause | None = None
 
@@ -146,7 +119,6 @@ class Analysis:
             **{outcome_column(name): self.dropped.get(name, 0)
                for name in RECALL_OUTCOMES if name},
             **{verdict: self.verdicts.get(verdict, 0) for verdict in GUARDED},
-            **{f"rejected_{kind}": self.rejected.get(kind, 0) for kind in KINDS},
             **{name: getattr(self, name) for name in BY_NAME},
             "cause": cause.kind, "cause_step": cause.step, "cause_text": cause.text,
         }  # fmt: skip
@@ -161,7 +133,6 @@ def analyse(
     steps: Sequence[Step],
     *,
     manual: Manual,
-    goal: GoalSpec,
     settings: Mapping[str, Any],
     mode: FailureMode | None = None,
     error: str = "",
@@ -171,14 +142,12 @@ def analyse(
 
     Args:
         steps: the steps of its log.
-        manual: the manual that judges failures and names the last action.
-        goal: the goal of the task.
+        manual: the manual, which names the last action.
         settings: the settings of the condition.
         mode: the failure mode; None for a won episode.
         error: the error that ended the episode; empty for none.
         logged: False if the log could not be read.
     """
-    kinds = failure_kinds(steps, manual, goal, settings, mode)
     recalls = [recall for step in steps for recall in step.get("recalls", [])]
     outcomes = Counter(str(recall["dropped_by"]) for recall in recalls)
     for step in steps:
@@ -188,7 +157,6 @@ def analyse(
     vetoes = Counter(d["rule"] or "procedure" for d in decisions if d["reason"])
     tokens = [step["knowledge_tokens"] for step in steps if "knowledge_tokens" in step]
     rejected = [step["action"] if step["failed"] else "" for step in steps]
-    counts = Counter(k for step, k in zip(steps, kinds, strict=True) if step["failed"] and k)
     judged = [dict(step.get("judged", [])) for step in steps]
     broken = Counter(rule for rules in judged for rule in rules if rules[rule] == "broken")
     return Analysis(
@@ -212,11 +180,8 @@ def analyse(
         judged=sum(map(bool, judged)),
         broken=dict(sorted(broken.items())),
         against_rule=sum(map(_is_against_rule, steps)),
-        rejected={kind: counts[kind] for kind in KINDS},
-        lost_by=_dominant(kinds, counts, mode) if mode else "",
-        kinds=kinds,
         advice=_advice_outcomes(recalls),
-        cause=find_cause(mode, error, steps, kinds, manual) if mode else None,
+        cause=find_cause(mode, error, steps, manual) if mode else None,
     )
 
 
@@ -227,27 +192,20 @@ class AnalysisKey(NamedTuple):
     stamp: tuple[int, int]
     env: str
     chosen: tuple[tuple[str, str], ...]
-    goal: str
     mode: FailureMode | None
     error: str
-
-
-_ANALYSES: dict[AnalysisKey, Analysis] = {}
-_FOLDERS: set[Path] = set()
-"""The run folders whose kept analyses were read."""
 
 
 def key_of(run: Run, episode: Episode) -> AnalysisKey:
     settings, file = run.manifest.conditions[episode.condition], run.log_file(episode)
     chosen = tuple((name, str(settings.get(name, default))) for name, default in READ.items())
     chosen += (("manual", _manual_hash(run.manifest.env, *(text for _, text in chosen[:2]))),)
-    ending = (episode.goal, episode.failure_mode, episode.error)
+    ending = (episode.failure_mode, episode.error)
     return AnalysisKey(file, stamp_of(file), run.manifest.env, chosen, *ending)
 
 
 READ = {
-    name: RunContext().plain[name]
-    for name in ("rules_dir", "without_rules", "memory_control", "memory_method", "k")
+    name: RunContext().plain[name] for name in ("rules_dir", "without_rules", "memory_method", "k")
 }
 """The settings that an analysis reads, with the values of runs that are older than a setting."""
 
@@ -260,28 +218,17 @@ def _manual_hash(env: str, rules_dir: str, without: str) -> str:
         return ""  # the rules of that arm are missing
 
 
-def analysis_of(run: Run, episode: Episode) -> Analysis:
-    """The analysis of an episode; a log is read again only if its file has changed."""
-    key = key_of(run, episode)
-    if key not in _ANALYSES:
-        _ANALYSES[key] = _analysis_by(key)
-    return _ANALYSES[key]
-
-
 def read_analyses(run: Run, processes: int = 1) -> list[Analysis]:
     """The analyses of all episodes of a run, which are kept beside it."""
     keys = [key_of(run, episode) for episode in run.episodes.values()]
-    folders = {key.file.parents[2] for key in keys}
-    for folder in folders - _FOLDERS:
-        _ANALYSES.update(_kept(folder))
-        _FOLDERS.add(folder)
-    missing = [key for key in keys if key not in _ANALYSES]
+    found = dict(chain(*(_kept(folder) for folder in {key.file.parents[2] for key in keys})))
+    missing = [key for key in keys if key not in found]
     if processes > 1 and len(missing) >= MANY:
-        _ANALYSES.update(analyse_apart(missing, processes))
-    _ANALYSES.update((key, _analysis_by(key)) for key in missing if key not in _ANALYSES)
+        found |= analyse_apart(missing, processes)
+    found |= {key: _analysis_by(key) for key in missing if key not in found}
     for folder in {key.file.parents[2] for key in missing}:
-        _keep(folder, {key: _ANALYSES[key] for key in keys if key.file.parents[2] == folder})
-    return [_ANALYSES[key] for key in keys]
+        _keep(folder, {key: found[key] for key in keys if key.file.parents[2] == folder})
+    return [found[key] for key in keys]
 
 
 def analyse_apart(keys: Sequence[AnalysisKey], processes: int) -> dict[AnalysisKey, Analysis]:
@@ -374,22 +321,12 @@ def _analysis_by(key: AnalysisKey) -> Analysis:
     except RpmsError:  # the rules of that arm are missing
         manual = load_manual(env)
     arguments: dict[str, Any] = {
-        "manual": manual, "goal": _goal(env, key.goal), "settings": settings, "mode": key.mode,
-        "error": key.error,
+        "manual": manual, "settings": settings, "mode": key.mode, "error": key.error,
     }  # fmt: skip
     try:
         return analyse(log["steps"] if log else (), **arguments, logged=log is not None)
     except (KeyError, TypeError, ValueError, AttributeError):  # a log of another shape
         return analyse((), **arguments, logged=False)
-
-
-def _goal(env: str, sentence: str) -> GoalSpec:
-    """The parsed goal; one that the environment cannot parse has no type."""
-    try:
-        return get_environment(env).parse_goal(sentence)
-    except RpmsError:
-        return GoalSpec(sentence=sentence, type="", object="", state=None, count=1, destination="",
-                        signature="")  # fmt: skip
 
 
 def _is_against_rule(step: Step) -> bool:
@@ -416,81 +353,6 @@ def shown_rules(step: Step) -> set[str]:
     return {
         rule if isinstance(rule, str) else rule["id"] for tier in tiers.values() for rule in tier
     }
-
-
-def kind_of_failure(
-    step: Step,
-    manual: Manual,
-    goal: GoalSpec,
-    settings: Mapping[str, Any],
-    rejected: bool = True,
-) -> Kind:
-    """The kind of failure of this step's action: missing, wrong or ignored knowledge.
-
-    If the action was not ``rejected`` but ended the episode, its rule was right to call it
-    possible.
-    """
-    action = step["action"]
-    judged = judge(manual, action, cast(Belief, step["belief"]), goal)
-    shown = {KNOWN_ACTION, *shown_rules(step)}
-    advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
-    if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):
-        return "ignored"
-    matched = match_action(manual, action)
-    allowed = matched and StepJudgement(matched[0].id, "kept") in judged and matched[0].id in shown
-    return "wrong" if True in advice or (rejected and allowed) else "missing"
-
-
-def _advice_on(recall: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """True if a memory advises this step's action, False if it advises against it, else None.
-
-    Only the first action of the advice is advised for this step.
-    """
-    entry, advised = recall["entry"], recall.get("advice", {}).get("actions", [])
-    if step["action"] not in advised[:1]:
-        return None
-    if entry.get("type") in LESSONS:
-        return False
-    return _needs_hold(entry, step, manual) if entry.get("type") == "schema" else True
-
-
-def _needs_hold(entry: Mapping[str, Any], step: Step, manual: Manual) -> Truth:
-    """The truth of a schema's preconditions in the belief; None if it is unknown."""
-    matched = match_action(manual, step["action"])
-    if matched is None or not entry.get("uses") or not entry["preconditions"]:
-        return None
-    needs = [parse_predicate(text) for text in entry["preconditions"]]
-    truths = [evaluate(need, step["belief"], manual.facts, matched[1]) for need in needs]
-    return False if False in truths else None if None in truths else True
-
-
-def failure_kinds(
-    steps: Sequence[Step],
-    manual: Manual,
-    goal: GoalSpec,
-    settings: Mapping[str, Any],
-    mode: FailureMode | None,
-) -> list[str]:
-    """The kind of every step's failure; empty for unreadable replies and steps without one."""
-    fatal = len(steps) - 1 if mode == "wrong_termination" else None
-    return [
-        kind_of_failure(step, manual, goal, settings, step["failed"])
-        if step["action"] and (step["failed"] or number == fatal)
-        else ""
-        for number, step in enumerate(steps)
-    ]
-
-
-def _dominant(kinds: Sequence[str], rejected: Counter[str], mode: FailureMode) -> str:
-    """The most frequent kind; of equals ignored, then wrong.
-
-    The action that ended the episode outweighs all rejected ones.
-    """
-    if mode == "wrong_termination" and kinds and kinds[-1]:
-        return kinds[-1]
-    if not rejected.total():
-        return NOTHING_REJECTED
-    return max(reversed(KINDS), key=lambda kind: rejected[kind])
 
 
 def _advice_outcomes(recalls: Iterable[Mapping[str, Any]]) -> dict[str, Counter[str]]:

@@ -10,11 +10,10 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from rpms.envs import Environment, get_environment
+from rpms.envs import get_environment
 from rpms.evals.records.conditions import described
 from rpms.evals.records.schema import Manifest
 from rpms.vocabulary.context import ALL_TURNS, RunContext
-from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.limits import MOST_TASKS
 
 UNKNOWN = "not recorded"
@@ -39,12 +38,12 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
     }
     readers = [label for label, context in contexts.items() if context["memory"]]
     settings = manifest.settings
-    world = _world(manifest.env)
+    world = get_environment(manifest.env)
 
     def each(name: str, default: Any = UNKNOWN) -> str:
         return joined({label: str(context[name] or default) for label, context in contexts.items()})
 
-    steps = settings.get("max_steps") or getattr(world, "max_steps", 0) or UNKNOWN
+    steps = settings.get("max_steps") or world.max_steps or UNKNOWN
     return {
         "split": f"{manifest.env} {manifest.split}",
         "tasks": f"{len(manifest.tasks)} ({_digest(task.id for task in manifest.tasks)})",
@@ -58,7 +57,8 @@ def protocol_card(manifest: Manifest, among: Collection[str] | None = None) -> C
         "system prompt": each("prompt_style"),
         "trials": str(settings.get("trials") or 1),
         "repeats": str(settings.get("repeats") or 1),
-        "decoding": joined({label: _decoding(c, world) for label, c in contexts.items()}),
+        "decoding": joined({label: _decoding(c, world.max_tokens)
+                            for label, c in contexts.items()}),
         "learning data": joined({label: _sources(manifest, label) for label in readers}),
         "memory": joined({label: memory_of(manifest, label) for label in readers}),
         "recall": joined({label: _recall(contexts[label]) for label in readers}),
@@ -84,8 +84,8 @@ def types_missing(manifest: Manifest) -> str:
     missing = [name for name in manifest.split_types if name not in present]
     if not missing:
         return ""
-    world = _world(manifest.env)
-    words = [world.type_label(name) if world else name for name in missing[:LISTED_TYPES]]
+    world = get_environment(manifest.env)
+    words = [*map(world.type_label, missing[:LISTED_TYPES])]
     if len(missing) > len(words):
         words.append(f"and {len(missing) - len(words)} more")
     return f"{len(missing)} of {len(manifest.split_types)} ({', '.join(words)})"
@@ -120,8 +120,8 @@ def joined(values: Mapping[str, str]) -> str:
     return " | ".join(f"{value} ({', '.join(labels)})" for value, labels in groups.items())
 
 
-def _decoding(context: Mapping[str, Any], world: Environment | None) -> str:
-    tokens = context["max_tokens"] or getattr(world, "max_tokens", 0) or UNKNOWN
+def _decoding(context: Mapping[str, Any], max_tokens: int) -> str:
+    tokens = context["max_tokens"] or max_tokens or UNKNOWN
     replies = "free" if context["constrain"] == "off" else str(context["constrain"])
     return (
         f"temperature {context['temperature']:g}, seed {context['seed']}, at most {tokens} tokens, "
@@ -162,11 +162,3 @@ def _short(digest: str) -> str:
 def _digest(ids: Iterable[str]) -> str:
     """A shortened checksum of task ids in any order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:SHOWN]
-
-
-def _world(env: str) -> Environment | None:
-    """The environment; None if it is not installed, so that reports can still be read."""
-    try:
-        return get_environment(env)
-    except RpmsError:
-        return None

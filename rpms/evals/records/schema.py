@@ -141,9 +141,6 @@ class Manifest(Extensible):
     """The run of a custom agent (``rpms.Recorder``), which has no plan."""
     demo: bool = False
     """The run of ``rpms demo``, which the next one replaces."""
-    workers: Count | None = None
-    concurrency: Count | None = None
-    ray: str | None = None
     sessions: list[Session] = []
 
     @property

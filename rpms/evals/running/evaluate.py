@@ -54,14 +54,12 @@ class ExecutionOptions:
         workers: worker processes; 0 runs in this process, None takes one per processor.
         concurrency: episodes in flight over all workers.
         ray: the address of a Ray cluster; ``local`` starts one.
-        keep_failed: do not run episodes again that ended in an error.
         budget: the budget of the run folder.
     """
 
     workers: int | None = None
     concurrency: int = 32
     ray: str = ""
-    keep_failed: bool = False
     budget: Budget = NO_LIMIT
 
     def suited_to(self, plan: RunPlan) -> ExecutionOptions:
@@ -195,10 +193,7 @@ def play_plan(
         paths = {label: travelling(graph, label) for label, graph in plan.graphs.items()}
         plan = replace(plan, graphs=paths)
     capacity = capacity_of(plan.env, workers, at_once)
-    run = RunSession(
-        plan, Path(out), keep_failed=execution.keep_failed, budget=execution.budget,
-        elsewhere=elsewhere, workers=workers, concurrency=at_once, ray=execution.ray,
-    )  # fmt: skip
+    run = RunSession(plan, Path(out), execution.budget, elsewhere)
     try:
         with cached_replies(plan.cache), _watched(run, out, show, strict, summary) as watch:
             ray = execution.ray

@@ -206,7 +206,6 @@ def learn(
     limit: int = 0,
     spread: bool = False,
     from_runs: str | PathLike[str] = "",
-    runs: str | PathLike[str] = "",
     condition: str = "",
     allow: str = "",
     without_manual: bool = False,
@@ -226,7 +225,6 @@ def learn(
         limit: the number of tasks; 0 for all.
         spread: with ``limit``, a sample of the whole split, stratified over its task types.
         from_runs: learn from the runs in this folder instead of running episodes.
-        runs: the folder of the runs; by default beside ``out``.
         condition: the condition to run, or to take from runs; by default Rules-only.
         allow: the reason to learn from other conditions or test splits.
         without_manual: extract memories without consulting the rule manual.
@@ -263,7 +261,7 @@ def learn(
     label = condition_name(condition or RULES_ONLY)
     check_usual(env, split, round_context(base, 1, label).plain, allow)
     # Every round has its own run folder, so that finished episodes are not run again.
-    root = Path(runs or f"{fspath(out)}.runs")
+    root = Path(f"{fspath(out)}.runs")
     folders = [root / f"round{number}" for number in range(1, rounds + 1)]
     for number, folder in enumerate(folders, start=1):
         contexts = {label: round_context(base, number, label)}

@@ -35,7 +35,7 @@ Swapped = dict[str, dict[str, dict[str, str]]]
 MAY_DIFFER = ("timeout_s", "memory_file", "rules_dir")
 
 
-def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
+def make_manifest(plan: RunPlan, *, recorded: bool = False, demo: bool = False) -> Manifest:
     """The manifest of a run that is about to start."""
     world = get_environment(plan.env)
     return Manifest(
@@ -83,7 +83,8 @@ def make_manifest(plan: RunPlan, **informative: Any) -> Manifest:
             "truth": plan.truth,
             **({"plan": plan.name} if plan.name else {}),
         },
-        **informative,
+        recorded=recorded,
+        demo=demo,
     )
 
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from itertools import count
 from math import ceil, inf
 from pathlib import Path
-from typing import Any
 
 from rpms.envs import Task, get_environment
 from rpms.evals.records.protocol_card import types_missing
@@ -165,9 +164,8 @@ class RunSession:
     """One session on a run folder, from opening to closing it."""
 
     def __init__(
-        self, plan: RunPlan, folder: Path, *, keep_failed: bool = False, budget: Budget = NO_LIMIT,
-        elsewhere: Total = NO_COST, **informative: Any,
-    ) -> None:  # fmt: skip
+        self, plan: RunPlan, folder: Path, budget: Budget = NO_LIMIT, elsewhere: Total = NO_COST
+    ) -> None:
         """Open the folder; an error if it has results of an arm with other settings.
 
         ``elsewhere`` is what other folders have cost under the same budget.
@@ -177,13 +175,13 @@ class RunSession:
             budget.check(context.model, context.base_url)
         self._writer = RunWriter(folder)
         try:
-            finished = self._open(make_manifest(plan, **informative))
+            finished = self._open(make_manifest(plan))
             before = spent_before(self._writer.lines(Episode), self._manifest.sessions)
             self.damaged = self._writer.damaged
         except BaseException:
             self._writer.close()
             raise
-        self.jobs, settled = remaining(plan, finished, keep_failed)
+        self.jobs, settled = remaining(plan, finished)
         self.meter = Meter(budget, before.plus(elsewhere))
         tallies = {label: ConditionTally() for label in plan.conditions}
         self.types_missing = types_missing(self._manifest)

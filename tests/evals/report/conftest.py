@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from rpms.evals.analysis.report import read_report
-from rpms.evals.analysis.report.page import write_report
+from rpms.evals.analysis.report.page import write_page
 from rpms.prompts.examples import NEW_TASK
 from tests.conftest import BROWSER
 from tests.evals.sample_runs import SYSTEM, write_run
@@ -71,7 +71,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file.write_bytes(gzip.compress(json.dumps(log).encode()))
         elif (episode.condition[0], episode.index) == ("D", 0):
             file.write_bytes(file.read_bytes()[:60])  # damaged after the run was read
-    return write_report(report)[-1]
+    return write_page(report)
 
 
 def prompted(log: dict[str, Any]) -> None:

@@ -12,9 +12,8 @@ from rpms.evals.analysis.causes import Cause
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.report.behaviour import cause_table
-from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import Run, read_run
-from tests.evals.sample_runs import write_run
+from tests.evals.sample_runs import analysis_of, write_run
 from tests.evals.test_step_analysis import DECISIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "evaluation.md"

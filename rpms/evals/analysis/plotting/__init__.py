@@ -18,7 +18,6 @@ from rpms.evals.analysis.plotting.kinds import (
     square_plot,
     step_plot,
     success_plot,
-    token_plot,
     type_plot,
 )
 from rpms.evals.analysis.plotting.style import styled
@@ -73,7 +72,6 @@ KINDS = {
         "intervals over tasks.",
         "arms with the memories of two rounds of 'rpms learn --rounds'",
     ),
-    "tokens": Kind(token_plot, "Tokens of an episode against results, by arm."),
 }
 FORMATS = ("svg", "pdf", "png")
 DPI = 300

@@ -1,9 +1,8 @@
-"""The forms of the plots: rows with intervals, heat maps, stacked bars, lines and points."""
+"""The forms of the plots: rows with intervals, heat maps, stacked bars and lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
 from rpms.evals.analysis.measures import Interval
@@ -30,8 +29,6 @@ HATCHES = ("", "////", "----", "\\\\\\\\", "||||", "xxxx", "++++")
 MOST_COLUMNS, WIDE = 12, 26
 """The columns of a heat map, and the characters in a line of their names."""
 NO_INTERVAL = "No line: all tasks agree, so there is no interval."
-NEAR = 0.03
-"""Points that are nearer than this share of the axes would hide each other."""
 LEAST = 10.0
 """An axis of differences reaches at least this far to both sides: a few points look like few."""
 PLOT_HEIGHT = 1.9
@@ -233,30 +230,6 @@ def lines(
 
     more = max((text.count("\n") for text in (ticks or {}).values()), default=0)
     return drawn(PLOT_HEIGHT + LINE * more + legend_height(labels), draw)
-
-
-def points(series: Sequence[Series], x_title: str, y_title: str) -> Figure:
-    """A hollow point for each series, with its interval; one around another if they are near."""
-    labels = [wrapped(each.label) for each in series]
-    most = max((x for each in series for x in each.x), default=1.0) or 1.0
-    places = [(x / most, y / 100) for each in series for x, y in zip(each.x, each.y, strict=True)]
-
-    def draw(axes: Axes) -> None:
-        axes.grid()
-        for number, (each, style) in enumerate(zip(series, arm_styles(len(series)), strict=True)):
-            for x, interval in zip(each.x, each.intervals, strict=True):
-                if interval:
-                    axes.plot([x, x], [interval.low, interval.high], color=MIDDLE, linewidth=0.7)
-            near = sum(dist(place, places[number]) < NEAR for place in places[:number])
-            look = {**style.plot, "linestyle": "none", "markerfacecolor": "none",
-                    "markeredgecolor": style.color, "markeredgewidth": 1.1}  # fmt: skip
-            axes.plot(each.x, each.y, clip_on=False, **look, markersize=5 + 3 * near)
-            axes.plot([], [], label=labels[number], **look, markersize=5)
-        _two_axes(axes, x_title, y_title, (0, 100))
-        axes.set_xlim(0, 1.08 * most)
-        legend_below(axes, labels)
-
-    return drawn(PLOT_HEIGHT + legend_height(labels), draw)
 
 
 def _two_axes(axes: Axes, x_title: str, y_title: str, limits: tuple[float, float]) -> None:

@@ -13,7 +13,6 @@ from rpms.evals.analysis.plotting.charts import (
     heat_map,
     interval_rows,
     lines,
-    points,
     stacked_bars,
 )
 from rpms.evals.analysis.report.behaviour import named_sums
@@ -154,18 +153,3 @@ def round_plot(data: Results) -> Figure | None:
     ticks = {float(n): f"R{n}\n{entries_of(data.run, n).text}" for n in rounds}
     return lines(series, "Round of learning, and entries of the memory", _title(data), FULL,
                  ticks=ticks)  # fmt: skip
-
-
-def token_plot(data: Results) -> Figure | None:
-    """The tokens of an episode against the primary figure, by arm."""
-    series = []
-    for name, side in data.sides.items():
-        if len(side):
-            tokens, figure = (
-                (side.prompt_tokens + side.output_tokens).mean() / 1000,
-                primary(data, side),
-            )
-            series.append(
-                Series(condition_title(name), [tokens], [figure.value or 0.0], [figure.interval])
-            )
-    return points(series, "Tokens per episode (thousands)", _title(data)) if series else None

@@ -57,34 +57,18 @@ def _always(data: Results) -> bool:
     return True
 
 
-def _pooled(data: Results) -> bool:
-    return data.run.pooled
-
-
-def _lost(data: Results) -> bool:
-    return not data.played.success.all()
-
-
 TABLES: dict[str, tuple[Callable[[Results], Table], Callable[[Results], bool]]] = {
     "main": (main_table, _always),
     "runs": (run_table, lambda data: bool(data.run.parts)),
     "square": (square_table, lambda data: bool(square_of(data.run))),
     "types": (type_table, _always),
-    "types-by-run": (lambda data: type_table(data, "run"), _pooled),
     "tasks": (task_table, lambda data: bool(task_kinds(data))),
     "pairs": (pair_table, lambda data: len(data.arms) > 1),
     "rounds": (round_table, lambda data: bool(curves(data.run))),
-    "rounds-by-run": (
-        lambda data: round_table(data, "run"), lambda data: _pooled(data) and bool(curves(data.run))
-    ),
     "repeats": (repeat_table, lambda data: data.run.repeats > 1 and not data.run.pooled),
     "trials": (trial_table, lambda data: data.run.trials > 1),
     "failures": (failure_table, _always),
-    "failures-by-run": (lambda data: failure_table(data, "run"), _pooled),
-    "causes": (cause_table, _lost),
-    "causes-by-run": (
-        lambda data: cause_table(data, "run"), lambda data: _pooled(data) and _lost(data)
-    ),
+    "causes": (cause_table, lambda data: not data.played.success.all()),
     "rules": (rule_table, lambda data: any(data.judged.broken)),
     "steps": (step_table, _always),
     "errors": (error_table, _always),
@@ -206,7 +190,7 @@ class Report:
         """Draw a plot for a paper or a notebook, and write it to ``out`` (.svg, .pdf, .png).
 
         Args:
-            kind: success, square, differences, types, steps, memories, rules, rounds or tokens.
+            kind: success, square, differences, types, steps, memories, rules or rounds.
             out: the file; without it the plot is only returned.
         """
         from rpms.evals.analysis.plotting import plot

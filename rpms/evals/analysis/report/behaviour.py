@@ -47,7 +47,7 @@ FAILURE_NOTE = (
 )
 
 
-def failure_table(data: Results, *by_run: str) -> Table:
+def failure_table(data: Results) -> Table:
     """One row per failure mode, one column per arm."""
     modes = dict(AGENT_FAILURES)
     ends_lost = get_environment(data.run.manifest.env).ends_lost
@@ -59,37 +59,27 @@ def failure_table(data: Results, *by_run: str) -> Table:
         **{mode.replace("_", " "): [mode] for mode in ERRORS},
     }
     return Table(
-        "-by-".join(["failures", *by_run]), "Failure modes" + (" by run" if by_run else ""),
-        ["failure mode", *by_run, *map(condition_title, data.arms)],
-        _counts(data, data.played, "failure_mode", rows, by_run), notes=[FAILURE_NOTE],
-        labels=1 + len(by_run),
+        "failures", "Failure modes", ["failure mode", *map(condition_title, data.arms)],
+        _counts(data, data.played, "failure_mode", rows), notes=[FAILURE_NOTE],
     )  # fmt: skip
 
 
 def _counts(
-    data: Results,
-    episodes: DataFrame,
-    column: str,
-    rows: Mapping[str, Sequence[str]],
-    by_run: Sequence[str],
+    data: Results, episodes: DataFrame, column: str, rows: Mapping[str, Sequence[str]]
 ) -> list[list[Cell]]:
-    """For each row, or row and run, the number of episodes of each arm with the row's values."""
-    keys = ["condition", *by_run, column]
-    counts = episodes.groupby(keys, observed=True).size().to_dict()
+    """For each row the number of episodes of each arm with the row's values."""
+    counts = episodes.groupby(["condition", column], observed=True).size().to_dict()
     return [
         [
-            label(title), *([label(run)] if by_run else []),
-            *(counted(
-                sum(counts.get((arm, *([run] if by_run else []), value), 0) for value in values),
-                ("c", arm), *([("run", run)] if by_run else []), (column, ",".join(values)),
-            ) for arm in data.arms),
+            label(title),
+            *(counted(sum(counts.get((arm, value), 0) for value in values),
+                      ("c", arm), (column, ",".join(values))) for arm in data.arms),
         ]
         for title, values in rows.items()
-        for run in (data.runs if by_run else [""])
     ]  # fmt: skip
 
 
-def cause_table(data: Results, *by_run: str) -> Table:
+def cause_table(data: Results) -> Table:
     """One row per cause of a lost episode, one column per arm."""
     lost = data.played[~data.played.success]
     kinds = sorted(lost.cause.unique(), key=lambda kind: (cause_rank(kind), kind))
@@ -99,10 +89,8 @@ def cause_table(data: Results, *by_run: str) -> Table:
         "ended it, or the first failure after its last progress. The page shows the step."
     ]
     return Table(
-        "-by-".join(["causes", *by_run]), "Causes of lost episodes" + (" by run" if by_run else ""),
-        ["cause", *by_run, *map(condition_title, data.arms)],
-        _counts(data, lost, "cause", rows, by_run), notes=notes, labels=1 + len(by_run),
-        total=not by_run,
+        "causes", "Causes of lost episodes", ["cause", *map(condition_title, data.arms)],
+        _counts(data, lost, "cause", rows), notes=notes, total=True,
     )  # fmt: skip
 
 

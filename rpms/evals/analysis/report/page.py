@@ -26,7 +26,7 @@ from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.plotting import all_plots
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.rules import run_rules
-from rpms.evals.analysis.report.source import settings_of, short_type, source_of
+from rpms.evals.analysis.report.source import short_type, source_of
 from rpms.evals.analysis.tables import Cell
 from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.protocol_card import protocol_card
@@ -70,26 +70,16 @@ def written(moment: str) -> str:
 _jinja.filters |= {"written": written, "quantity": quantity, "explained": _explained}
 
 
-def write_report(report: Report, html: Path | None = None) -> list[Path]:
-    """Write report.md, report.json and the pages, and return the files; the page comes last.
-
-    Joined runs have no folder of their own, so only the pages are written, and only to ``html``.
-    """
-    folder, texts = report.run.folder, dict[Path, str]()
-    if not report.run.parts:
-        html = html or folder / "report.html"
-        text = json.dumps(report.as_json(), ensure_ascii=False, indent=2) + "\n"
-        texts = {folder / "report.md": report.as_markdown(), folder / "report.json": text}
-    if html:
-        refuse_special(html)
-        beside = html.with_name(f"{html.stem}-steps")
-        make_folder(beside)
-        for name, text in step_pages(report, html.name):
-            write_whole(beside / name, text)
-        texts[html] = render_page(report, beside.name)
-    for file, text in texts.items():
-        write_whole(file, text)  # a reader never sees half a page
-    return list(texts)
+def write_page(report: Report, html: Path | None = None) -> Path:
+    """Write the page and those of the tasks, by default into the run's folder."""
+    html = html or report.run.folder / "report.html"
+    refuse_special(html)
+    beside = html.with_name(f"{html.stem}-steps")
+    make_folder(beside)
+    for name, text in step_pages(report, html.name):
+        write_whole(beside / name, text)
+    write_whole(html, render_page(report, beside.name))  # a reader never sees half a page
+    return html
 
 
 def render_page(report: Report, steps: str = "report-steps") -> str:
@@ -105,7 +95,6 @@ def render_page(report: Report, steps: str = "report-steps") -> str:
         home="",
         source=source_of(run),
         protocol=protocol_card(run.manifest),
-        settings=settings_of(run.manifest),
         run=run,
         manifest=run.manifest,
         verdict=report.verdict,

@@ -261,28 +261,25 @@ def unfinished(run: Run) -> str:
     return f"{which} not finished: {run.done} of {run.planned} episodes are done."
 
 
-def type_table(data: Results, *by_run: str) -> Table:
+def type_table(data: Results) -> Table:
     """The paper's table of task types: one row per arm, one column per goal type or family."""
     run = data.run
     sizes: dict[str, int] = dict.fromkeys(sorted({task.type for task in run.manifest.tasks}), 0)
     for task in run.manifest.tasks:
         sizes[task.type] += 1
     rows = []
-    for key, side in data.by("condition", *by_run):
-        link = [("c", key[0]), *(("run", name) for name in key[1:])]
+    for arm, side in data.sides.items():
         rows.append([
-            label(condition_title(key[0])), *map(label, key[1:]),
-            *(_plain(figure(side[side.type == kind], data.metric, *link, ("t", kind)))
+            label(condition_title(arm)),
+            *(_plain(figure(side[side.type == kind], data.metric, ("c", arm), ("t", kind)))
               for kind in sizes),
-            _plain(figure(side, data.metric, *link)),
+            _plain(figure(side, data.metric, ("c", arm))),
         ])  # fmt: skip
     columns = [f"{short_type(run, kind)} ({n})" for kind, n in sizes.items()]
-    title = f"Results by {'family' if data.metric == 'floored' else 'goal type'}"
     return Table(
-        "-by-".join(["types", *by_run]), f"{title} and run" if by_run else title,
-        ["condition", *by_run, *columns, f"all ({len(run.manifest.tasks)})"], rows,
+        "types", f"Results by {'family' if data.metric == 'floored' else 'goal type'}",
+        ["condition", *columns, f"all ({len(run.manifest.tasks)})"], rows,
         notes=[f"The {UNITS[data.metric]}. In brackets: the number of tasks."],
-        labels=1 + len(by_run),
     )  # fmt: skip
 
 

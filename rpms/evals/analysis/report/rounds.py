@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rpms.evals.analysis.frames import Results
 from rpms.evals.analysis.measures import task_mean
@@ -18,9 +18,6 @@ from rpms.evals.analysis.tables import NONE, Cell, Table, label, number, percent
 from rpms.evals.records.conditions import described, effective
 from rpms.evals.records.run_folder import Run
 from rpms.vocabulary.context import condition_title
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 ROUND = re.compile(r"\.round(\d+)\.jsonl$")
 """Ends the name of the snapshot of a round."""
@@ -67,30 +64,25 @@ def entries_of(run: Run, number: int) -> Cell:
     return Cell(", ".join(texts), value=next(iter(sizes), 0) if len(sizes) < 2 else [*sizes])
 
 
-def round_table(data: Results, *by_run: str) -> Table:
-    """A row for each round, or round and run, and a column for each curve."""
+def round_table(data: Results) -> Table:
+    """A row for each round, and a column for each curve."""
     run, found = data.run, curves(data.run)
     starts = [curve[0] for curve in found.values() if 0 in curve]
     before = f" R0 is without memory: {' and '.join(starts)}." if starts else ""
-    sides = dict(data.by("condition", *by_run))
     rows = [
         [
-            label(f"R{n}"), *(label(each) if by_run else entries_of(run, n) for each in place),
-            *(_cell(data, sides[curve[n], *place[: len(by_run)]], curve[n]) if n in curve
-              else Cell(NONE) for curve in found.values()),
+            label(f"R{n}"), entries_of(run, n),
+            *(_cell(data, curve[n]) if n in curve else Cell(NONE) for curve in found.values()),
         ]
         for n in sorted({number for curve in found.values() for number in curve})
-        for place in ([(name,) for name in data.runs] if by_run else [("",)])
     ]  # fmt: skip
-    title = "Learning curve over rounds of memory"
     return Table(
-        "-by-".join(["rounds", *by_run]), f"{title}, by run" if by_run else title,
-        ["round", *(by_run or ["entries"]), *found], rows, labels=1 + len(by_run),
+        "rounds", "Learning curve over rounds of memory", ["round", "entries", *found], rows,
         notes=[f"The {UNITS[data.metric]} with the memory of each round.{before}"],
     )  # fmt: skip
 
 
-def _cell(data: Results, side: DataFrame, arm: str) -> Cell:
-    value = task_mean(side, data.metric).value
+def _cell(data: Results, arm: str) -> Cell:
+    value = task_mean(data.sides[arm], data.metric).value
     cell = (number if data.metric == "floored" else percent)(value)
     return replace(cell, link=(("counted", "1"), ("c", arm)))

@@ -1,18 +1,15 @@
-"""The source of a report: model, split, commit, all settings, and the origin of the memory."""
+"""The source of a report: model, split, commit, and the origin of the memory."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from rpms.envs import get_environment
 from rpms.evals.analysis.experiment import commits_text
 from rpms.evals.analysis.joined_runs import named_parts
 from rpms.evals.records.run_folder import Run
-from rpms.evals.records.schema import Manifest
-from rpms.vocabulary.context import RunContext, condition_title
+from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.output import quantity
-from rpms.vocabulary.safe_text import redact
 
 
 def source_of(run: Run) -> str:
@@ -71,16 +68,3 @@ def borrowed_memory(run: Run) -> Iterator[str]:
             f"Borrowed memory: the memory of {words}, not by {' or '.join(models)}{alone}. The "
             "figures show how this memory helps the model, not what the model learned by itself."
         )
-
-
-def settings_of(manifest: Manifest) -> str:
-    """The manifest without its tasks, as JSON without passwords.
-
-    A setting that is newer than the run has its default.
-    """
-    defaults = RunContext().plain
-    settings = manifest.model_dump(exclude={"tasks"}, exclude_none=True)
-    settings["conditions"] = {
-        name: {**defaults, **values} for name, values in manifest.conditions.items()
-    }
-    return redact(json.dumps(settings, indent=2, ensure_ascii=False, default=str))
