@@ -24,9 +24,10 @@ from rpms.envs import get_environment
 from rpms.envs.tau2.desk import OpenDesk, ServiceDesk
 from rpms.guard import Call
 from rpms.guard.conversation import ConversationState, ConversationTracker
-from rpms.guard.decision import Judgement, violations
+from rpms.guard.decision import Judgement
 from rpms.guard.look_ups import Blank, has_blanks, look_ups
 from rpms.rules.calls import bind
+from rpms.rules.verdicts import violations
 
 MOST_LOOK_UPS = 60
 """For one call; more would mean that a look-up does not show what it should."""

@@ -49,9 +49,9 @@ from rpms.rules import (
     simulate,
 )
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.judgement import Diagnosis
 from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.verdicts import Diagnosis
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm

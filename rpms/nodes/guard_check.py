@@ -15,13 +15,13 @@ from langchain_core.messages import convert_to_openai_messages
 from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
-from rpms.guard.decision import Violation
 from rpms.guard.procedure import find_violation
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.effects import simulate
+from rpms.rules.verdicts import Violation
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.turn import Decision, Message, Verdict

@@ -5,7 +5,9 @@ from rpms.rules import comparisons as comparisons
 from rpms.rules import conditions as conditions
 from rpms.rules import things as things
 from rpms.rules.effects import already_done, needed_actions, simulate, simulate_in_place
-from rpms.rules.judgement import (
+from rpms.rules.loader import read_manual
+from rpms.rules.manual import ActiveRules, Manual, Rejection
+from rpms.rules.verdicts import (
     Diagnosis,
     can_work,
     check_action,
@@ -15,8 +17,6 @@ from rpms.rules.judgement import (
     match_action,
     never_works,
 )
-from rpms.rules.loader import read_manual
-from rpms.rules.manual import ActiveRules, Manual, Rejection
 from rpms.vocabulary.naming import refers_to
 
 __all__ = [

@@ -24,7 +24,7 @@ from rpms.evals.analysis.step_analysis import (
     source_type,
 )
 from rpms.evals.records.run_folder import read_run
-from rpms.rules.judgement import KNOWN_ACTION
+from rpms.rules.verdicts import KNOWN_ACTION
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.turn import Decision, FailureMode, Verdict
 from tests.evals.sample_runs import write_run

@@ -48,8 +48,8 @@ from rpms.evals.records.checksums import rules_hash
 from rpms.evals.records.run_folder import Run, read_log
 from rpms.evals.records.schema import Episode
 from rpms.rules import Manual, match_action
-from rpms.rules.judgement import KNOWN_ACTION, StepJudgement, judge
 from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.verdicts import KNOWN_ACTION, verdicts_on
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
@@ -431,13 +431,14 @@ def kind_of_failure(
     possible.
     """
     action = step["action"]
-    judged = judge(manual, action, cast(Belief, step["belief"]), goal)
+    verdicts = verdicts_on(manual, action, cast(Belief, step["belief"]), goal)
     shown = {KNOWN_ACTION, *shown_rules(step)}
     advice = {_advice_on(recall, step, manual) for recall in in_prompt(step, settings)}
-    if False in advice or any(verdict == "broken" and rule in shown for rule, verdict in judged):
+    if False in advice or any(verdicts.get(rule) == "broken" for rule in shown):
         return "ignored"
     matched = match_action(manual, action)
-    allowed = matched and StepJudgement(matched[0].id, "kept") in judged and matched[0].id in shown
+    rule = matched[0].id if matched else ""
+    allowed = verdicts.get(rule) == "kept" and rule in shown
     return "wrong" if True in advice or (rejected and allowed) else "missing"
 
 

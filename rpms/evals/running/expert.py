@@ -24,8 +24,8 @@ from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.judgement import check_action, forbidden_by, match_action
 from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.verdicts import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.adapter import ENVIRONMENT, read_action
-from rpms.rules.judgement import match_action
+from rpms.rules.verdicts import match_action
 
 MANUAL = load_manual("scienceworld")
 
