@@ -57,15 +57,13 @@ def _retrieve(
             f"'cross_trial_memory' comes from the memory method '{writer}', and this run has "
             f"'{method.name}'; pass on what after_trial returned for this method"
         )
-    env = get_environment(state["env"])
     # The executed actions, without those at the end that had no effect.
     turns = state.get("history", [])
     turns = turns[: len(turns) - len(state.get("ineffective", []))]
     effective = [turn["action"] for turn in turns if turn["action"] and not turn["failed"]]
     moment = GroundingContext(
-        commands_of(state), state["goal"], state["sub_goal"], state["belief"], env.keys,
-        context.memory_form, env.role_names(state["belief"]), effective, env.steps_done,
-        env.solved, env.is_known, env.embodied,
+        get_environment(state["env"]), commands_of(state), state["goal"], state["sub_goal"],
+        state["belief"], context.memory_form, effective,
     )  # fmt: skip
     request = RecallRequest(
         state["env"], moment, context, cross_trial_memory,
