@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from rpms.commands.help_text import EXECUTION
+from rpms.envs.generation import NewScenes
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.generation import NewScenes
 from rpms.vocabulary.output import open_console, print_wrapped
 
 SHOWN_FROM = 100

@@ -41,12 +41,12 @@ def put_in(
         if handler := builder.nodes.pop(stage).error_handler_node:
             del builder.nodes[handler]
         _add(builder, stages, node, stage, **RETRIED.get(stage, {}))
-    for stage, own in _chains("before", before, stages).items():
-        chain = [*(_add(builder, stages, node) for node in own), stage]
+    for stage, added in _chains("before", before, stages).items():
+        chain = [*(_add(builder, stages, node) for node in added), stage]
         _redirect(builder, stage, chain[0])
         builder.edges |= {*pairwise(chain)}
-    for stage, own in _chains("after", after, stages).items():
-        chain = [stage, *(_add(builder, stages, node) for node in own)]
+    for stage, added in _chains("after", after, stages).items():
+        chain = [stage, *(_add(builder, stages, node) for node in added)]
         builder.edges = {(chain[-1] if a == stage else a, b) for a, b in builder.edges}
         if stage in builder.branches:
             builder.branches[chain[-1]] = builder.branches.pop(stage)

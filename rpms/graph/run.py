@@ -112,20 +112,20 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     if unknown := sorted(set(options) - set(Options.__annotations__)):
         names = ", ".join(Options.__annotations__)
         raise RpmsError(f"no option called {', '.join(unknown)}; the options are {names}")
-    model, given, argument = (options.get(name) for name in ("model", "graph", "context"))
-    if given is not None and model is not None:
+    model, graph, argument = (options.get(name) for name in ("model", "graph", "context"))
+    if graph is not None and model is not None:
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
-    if not isinstance(given, RpmsGraph | None):
-        raise RpmsError(f"graph= takes what build_graph returns, not a {type(given).__name__}")
+    if not isinstance(graph, RpmsGraph | None):
+        raise RpmsError(f"graph= takes what build_graph returns, not a {type(graph).__name__}")
     values = cast(dict[str, Any], options)
     episode = {key: values[key] for key in ("env", "split") if key in values} | {"task": task}
-    app = given or build_graph(model=cast(Any, model))
+    app = graph or build_graph(model=cast(Any, model))
     context = merged_settings(app.defaults, argument)
     labels = {"condition": context.name, "model": context.model}
     config = dict[str, Any](options.get("config") or {})
     # Tags and metadata make the episode searchable among traces.
     config["tags"] = [context.name, *(config.get("tags") or ())]
     config["metadata"] = {**labels, **episode, **(config.get("metadata") or {})}
-    # A given graph without a context takes its own, or that of the graph around it.
-    settings = None if given and argument is None else context
+    # A custom graph without a context takes its own, or that of the graph around it.
+    settings = None if graph and argument is None else context
     return app, {"input": episode, "config": config, "context": settings}

@@ -13,7 +13,6 @@ from rpms.rules.verdicts import (
     check_action,
     explain_rejection,
     forbidden_by,
-    forbidding_rules,
     match_action,
     never_works,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "check_action",
     "explain_rejection",
     "forbidden_by",
-    "forbidding_rules",
     "match_action",
     "needed_actions",
     "never_works",

@@ -196,10 +196,6 @@ class Manual:
         """The object categories a kind belongs to."""
         return {name for name, kinds in self.domain.categories.items() if kind in kinds}
 
-    def likely_places(self, kind: str) -> list[str]:
-        """Kinds of places where a kind of object is usually found, likeliest first."""
-        return [p for rule in self.localities_of(kind) for p in rule.places]
-
     def localities_of(self, kind: str) -> list[Locality]:
         """Tier 2's lines on where a kind of object is, by its categories or its name."""
         names = self.categories_of(kind) | {kind}

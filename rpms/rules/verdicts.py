@@ -2,7 +2,7 @@
 
 1. Is it an action of the manual? ``match_action`` finds its Tier-3 rule and the names in it.
 2. ``check_action`` evaluates the preconditions of that rule in the belief.
-3. ``forbidding_rules`` are those that forbid such actions under the goal.
+3. ``forbidden_patterns`` are those that forbid such actions under the goal.
 
 Every rule is *kept*, *broken* or *open*: open if the belief does not decide, or if the manual has
 no rule about it. Rules without a machine-readable part (most of Tiers 1 and 2) judge nothing.
@@ -204,22 +204,11 @@ def forbidden_by(
 
     A pattern with conditions (``when``) is checked only if there is a belief.
     """
-    return next((rule for rule, hit in forbidding_rules(manual, action, goal, belief) if hit), None)
-
-
-def forbidding_rules(
-    manual: Manual, action: str, goal: GoalSpec, belief: Belief | None = None
-) -> Iterator[tuple[str, bool]]:
-    """The rules that forbid such actions under this goal, each with whether it matches this one.
-
-    A rule with several patterns is yielded once for each.
-    """
     matched = match_action(manual, action)
     if matched is None:
-        return
-    rule, bindings = matched
-    for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
-        yield pattern.id, hit
+        return None
+    patterns = forbidden_patterns(manual, *matched, goal, belief)
+    return next((pattern.id for pattern, hit in patterns if hit), None)
 
 
 def forbidden_patterns(
@@ -356,11 +345,12 @@ def verdicts_on(
         if is_choice:
             return {KNOWN_ACTION: "kept", **found}
         return {**found, **verdicts_on(manual, proposal, {**belief, "disambiguation": {}}, goal)}
-    if match_action(manual, proposal) is None:
+    matched = match_action(manual, proposal)
+    if matched is None:
         return {KNOWN_ACTION: "broken"}
     diagnosis = check_action(manual, proposal, belief)
     found = {KNOWN_ACTION: "kept", diagnosis.rule: diagnosis.verdict}
-    for rule, hit in forbidding_rules(manual, proposal, goal):
-        if hit or rule not in found:
-            found[rule] = "broken" if hit else "kept"
+    for pattern, hit in forbidden_patterns(manual, *matched, goal):
+        if hit or pattern.id not in found:
+            found[pattern.id] = "broken" if hit else "kept"
     return found
