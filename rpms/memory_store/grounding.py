@@ -31,13 +31,14 @@ from rpms.memory_store.roles import (
     roles_in,
     to_roles,
 )
-from rpms.rules import Manual, already_done, match_action, refers_to, simulate_in_place
+from rpms.rules import Manual, already_done, match_action, simulate_in_place
 from rpms.rules.predicates import Predicate, evaluate, is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
 from rpms.vocabulary.goal import GoalSignature, GoalSpec, SubGoal
+from rpms.vocabulary.naming import refers_to
 from rpms.vocabulary.output import with_article
 from rpms.vocabulary.recall import Advice, new_advice
 

@@ -16,7 +16,6 @@ from rpms.rules.verdicts import (
     match_action,
     never_works,
 )
-from rpms.vocabulary.naming import refers_to
 
 __all__ = [
     "ActiveRules",
@@ -32,7 +31,6 @@ __all__ = [
     "needed_actions",
     "never_works",
     "read_manual",
-    "refers_to",
     "simulate",
     "simulate_in_place",
 ]

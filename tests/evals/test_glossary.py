@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from rpms.evals.analysis.glossary import explanations, read_glossary
 from rpms.evals.analysis.report import read_report
 from rpms.vocabulary.context import CONDITIONS, condition_title
-from rpms.vocabulary.glossary import explanations, read_glossary
 from rpms.vocabulary.recall import RECALL_OUTCOMES
 from rpms.vocabulary.turn import Verdict
 from tools import glossary_page
