@@ -24,7 +24,7 @@ from rpms.rules.effects import simulate
 from rpms.rules.verdicts import Violation
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.turn import Decision, Message, Verdict
+from rpms.vocabulary.turn import ActionVerdict, Decision, Message
 
 OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
@@ -134,7 +134,7 @@ def _restrict(
 def _decide(
     state: EpisodeState,
     proposal: str,
-    verdict: Verdict,
+    verdict: ActionVerdict,
     violation: Violation | None,
     played: str,
     repair: str = "",
