@@ -9,28 +9,10 @@ from langchain_core.language_models import BaseChatModel
 from typing_extensions import TypedDict, Unpack
 
 from rpms.graph.build import RpmsGraph, build_graph
+from rpms.nodes.env_step import StepEvent
 from rpms.nodes.state import EpisodeOutput
-from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext, merged_settings
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.goal import SubGoal
-from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Decision, Turn
-
-
-class StepEvent(TypedDict):
-    """One step of a running episode: the turn, the belief, and the knowledge in the prompt."""
-
-    turn: Turn
-    belief: Belief
-    sub_goal: SubGoal
-    rules: int
-    memories: int
-    dropped: int
-    recalls: list[Recall]
-    truncated: dict[str, int]
-    knowledge_tokens: int
-    decisions: list[Decision]
 
 
 class Options(TypedDict, total=False):

@@ -22,11 +22,11 @@ from rpms.commands.guarded_story import plan, planted
 from rpms.commands.main import app
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
+from rpms.envs.registry import find_task
 from rpms.evals.analysis.report import read_report
 from rpms.evals.analysis.step_analysis import analysis_of
 from rpms.evals.records.run_folder import read_log
 from rpms.models import SimPlanner, open_model, opening, weights
-from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import open_console, quantity
 from tests.command_line import Rpms
 from tests.commands.conftest import Start
