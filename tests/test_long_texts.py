@@ -15,12 +15,12 @@ import pytest
 from rpms.envs import environment_names, get_environment
 from rpms.envs.manuals import load_manual
 from rpms.evals.running.runner import kind_of
+from rpms.memory_store.actions_in_text import mentioned_actions
 from rpms.memory_store.methods.expel import vote
 from rpms.memory_store.methods.workflows import read_workflows
 from rpms.memory_store.methods.writing import tidy
 from rpms.models.constrained import fits
 from rpms.prompts.reply import LONGEST_ACTION, read_action, read_reply
-from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.safe_text import redact, valid, visible
 
 LENGTH = 2000

@@ -24,9 +24,10 @@ from rpms.envs import get_environment
 from rpms.envs.tau2.desk import OpenDesk, ServiceDesk
 from rpms.guard import Call
 from rpms.guard.conversation import ConversationState, ConversationTracker
-from rpms.guard.decision import Judgement, violations
-from rpms.guard.look_ups import Blank, has_blanks, look_ups
+from rpms.guard.decision import Judgement
+from rpms.guard.look_ups import Blank, has_blanks, look_up_choices
 from rpms.rules.calls import bind
+from rpms.rules.verdicts import violations
 
 MOST_LOOK_UPS = 60
 """For one call; more would mean that a look-up does not show what it should."""
@@ -98,8 +99,8 @@ class DeskConversation:
         bindings = bind(rule, call, belief)
         found: dict[str, Call] = {}
         for violation in violations(manual, rule, bindings, belief, self.state["goal"]):
-            for each in look_ups(manual, bindings, violation.unmet, belief):
-                found.setdefault(str(each), each)
+            for choices in look_up_choices(manual, bindings, violation.unmet, belief):
+                found |= {str(each): each for each in choices if str(each) not in found}
         return sorted(found.values(), key=has_blanks)
 
     def inform(self, call: Call) -> list[Call]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rpms.vocabulary.glossary import read_glossary
+from rpms.evals.analysis.glossary import read_glossary
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "glossary.md"
 HEAD = """# Glossary
 
 The terms of reports, pages and these docs. On the report page the same sentence appears when the
-pointer rests on a term. This page is made from `rpms/vocabulary/glossary.yaml`.
+pointer rests on a term. This page is made from `rpms/evals/analysis/glossary.yaml`.
 """
 
 

@@ -155,7 +155,8 @@ def _search(goal: GoalSpec, belief: Belief, history: list[Turn], target: str) ->
     location = belief["location"]
     if location and belief["containers"].get(location) == "closed":
         return f"The {location} is closed. I open it.", f"open {location}"
-    likely = load_manual("alfworld").likely_places(target) or ["desk", "sidetable", "dresser"]
+    lines = load_manual("alfworld").localities_of(target)
+    likely = [place for line in lines for place in line.places] or ["desk", "sidetable", "dresser"]
     places = [p for p in belief["places"] if p not in belief["searched"]]
     places.sort(key=lambda p: (likely.index(kind_of(p)) if kind_of(p) in likely else 99, p))
     if not places:

@@ -22,7 +22,7 @@ from rpms.evals.running.episode import EpisodeRecorder, EpisodeResult
 from rpms.evals.running.manifest import make_manifest, timestamp
 from rpms.evals.running.plan import Job, RunPlan
 from rpms.graph.build import RpmsGraph, build_graph
-from rpms.graph.run import StepEvent
+from rpms.nodes.env_step import StepEvent
 from rpms.nodes.state import EpisodeInput
 from rpms.vocabulary.context import RunContext, condition_title
 from rpms.vocabulary.errors import RpmsError

@@ -17,11 +17,11 @@ from langchain_core.messages import AIMessage, ToolMessage
 from rpms.commands.story import Story
 from rpms.envs import Demo, Environment, Planted
 from rpms.envs.manuals import load_manual
+from rpms.envs.registry import find_task
 from rpms.graph import run_episode
 from rpms.guard import Call, RulesGuard
 from rpms.guard.conversation import DECISION
 from rpms.guard.tools import arguments_of
-from rpms.nodes.reset_env import find_task
 from rpms.rules import match_action
 from rpms.vocabulary.context import RunContext
 

@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from io import TextIOWrapper
-from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
 from typing import Annotated, NoReturn
@@ -29,9 +28,9 @@ from rpms.commands.plot import plot
 from rpms.commands.report import report
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
+from rpms.envs.generation import watching
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
-from rpms.vocabulary.generation import watching
 from rpms.vocabulary.output import print_error_place, print_safe, print_wrapped
 from rpms.vocabulary.safe_text import redact
 
@@ -80,9 +79,6 @@ for command in (plans, report, plot, export, audit, demo):
 
 @app.command()
 def graph(
-    out: Annotated[
-        str, typer.Option(help="Write a file, by its ending: .mmd, .png or .svg.", metavar="FILE")
-    ] = "",
     condition: Annotated[
         str, typer.Option(help="Draw the path of this condition in full, the rest pale.")
     ] = "",
@@ -94,19 +90,16 @@ def graph(
         ),
     ] = "",
 ) -> None:  # fmt: skip
-    """Print the agent graph as Mermaid, or draw it into a file; works offline."""
+    """Print the agent graph as Mermaid."""
     from rpms.graph import build_graph
     from rpms.graph.compiled import open_graph
-    from rpms.graph.drawing import mermaid, write_picture
+    from rpms.graph.drawing import mermaid
 
     drawn = open_graph(source) if source else build_graph()
     context = drawn.defaults.under(condition) if condition else None
     if source and not condition:
         context = drawn.defaults
-    if out:
-        write_picture(drawn, Path(out), context)
-    else:
-        print_safe(mermaid(drawn, context))
+    print_safe(mermaid(drawn, context))
 
 
 def fail(message: str) -> NoReturn:

@@ -24,7 +24,7 @@ from rpms.vocabulary.output import open_console, print_error_place, with_article
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from rpms.graph.run import StepEvent
+    from rpms.nodes.env_step import StepEvent
     from rpms.nodes.state import EpisodeOutput
 
 
@@ -111,9 +111,9 @@ def _prepare(env: str, split: str, task: str, context: RunContext) -> tuple[str,
     at once and not a failed episode.
     """
     from rpms.envs.manuals import load_manual
+    from rpms.envs.registry import find_task
     from rpms.memory_store.methods import check_memory
     from rpms.models.chat import open_chat
-    from rpms.nodes.reset_env import find_task
     from rpms.prompts.examples import check_prompts
 
     spec = find_task(env, split, task)

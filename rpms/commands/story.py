@@ -24,7 +24,7 @@ from rpms.vocabulary.recall import NOTE
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rpms.graph.run import StepEvent
+    from rpms.nodes.env_step import StepEvent
     from rpms.nodes.state import EpisodeOutput, EpisodeState
     from rpms.vocabulary.recall import Recall
     from rpms.vocabulary.turn import Turn

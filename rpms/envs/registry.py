@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 
 from rpms.envs import scienceworld, tau2
-from rpms.envs.base import Environment, ToolWorld
+from rpms.envs.base import Environment, Task, ToolWorld
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import is_file
 from rpms.vocabulary.imports import allow_current_folder, is_path, paths_allowed
@@ -79,6 +79,10 @@ def get_environment(name: str, playable: bool = True) -> Environment:
     return world
 
 
+# Growing a generated split to a mistyped index of ten digits would fill the disk.
+DIGITS = 4
+
+
 def world_with_tasks(name: str) -> Environment:
     """Load a world for episodes; a world of tools has none unless it lists tasks."""
     world = get_environment(name)
@@ -88,6 +92,30 @@ def world_with_tasks(name: str) -> Environment:
             f"environments with tasks are {', '.join(environment_names())}"
         )
     return world
+
+
+def find_task(env: str, split: str, task: str) -> Task:
+    """Find a task by its id, by the end of its id (the trial), or by its index in the split."""
+    name, world = task.strip(), world_with_tasks(env)
+    if name.isdecimal():
+        # Generated splits grow on request, so no more tasks are listed than the index needs.
+        index = int(name) if len(name) <= DIGITS else None
+        tasks = world.tasks(split, None if index is None else index + 1)
+        if index is not None and index < len(tasks):
+            return tasks[index]
+        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")
+    tasks = world.tasks_with(split, [name])
+    matching = [t for t in tasks if t["id"] == name] or [
+        t for t in tasks if t["id"].endswith(f"/{name}")
+    ]
+    if not matching:
+        raise RpmsError(
+            f"no task '{name}' in split '{split}' of {env}; list them with: "
+            f"rpms tasks --env {env} --split {split}"
+        )
+    if len(matching) > 1:
+        raise RpmsError(f"'{name}' names {len(matching)} tasks of '{split}'; give the whole id")
+    return matching[0]
 
 
 def _find(name: str, playable: bool) -> EntryPoint:

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 import rpms.nodes as stages
 from rpms.graph.compiled import Builder, RpmsGraph
-from rpms.graph.own_nodes import Node, StageNodes, by_stage, put_in, require_chat_model, schemas
+from rpms.graph.own_nodes import Node, StageNodes, put_in, require_chat_model, schemas
 from rpms.models.retrying import RETRY
 from rpms.nodes.state import Decisions, EpisodeOutput, EpisodeState, settings_of
 from rpms.vocabulary.context import RunContext
@@ -52,7 +52,6 @@ def make_builder(
 ) -> Builder:
     """Return the graph before it is compiled; the arguments are those of ``build_graph``."""
     require_chat_model(model)
-    replaced, added_before, added_after = by_stage(STAGES, nodes=nodes, before=before, after=after)
     entry, result = schemas(state_schema, output_schema)
     builder = Builder(state_schema, RunContext, input_schema=entry, output_schema=result)
     builder.defaults = context or RunContext()
@@ -86,7 +85,7 @@ def make_builder(
     builder.add_conditional_edges("guard_check", after_guard)
     builder.add_conditional_edges("env_step", after_step)
 
-    put_in(builder, STAGES, replaced, added_before, added_after)
+    put_in(builder, STAGES, nodes or {}, before or {}, after or {})
     return builder
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
@@ -52,11 +51,11 @@ class RpmsGraph(CompiledStateGraph[EpisodeState, RunContext, EpisodeInput, Episo
     A dictionary as context is partial and is merged over them; a ``RunContext`` is complete.
     """
 
-    def __init__(self, *, defaults: RunContext, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.defaults = defaults
-
     builder: Builder
+
+    @property
+    def defaults(self) -> RunContext:
+        return self.builder.defaults
 
     def stream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **more: Any
@@ -194,16 +193,14 @@ class Builder(StateGraph[EpisodeState, RunContext, EpisodeInput, EpisodeOutput])
     """LangGraph's ``StateGraph``, compiled with default settings."""
 
     defaults: RunContext
-    own_nodes: Mapping[str, Any] = MappingProxyType({})
+    own_nodes: dict[str, Any]
     """The caller's nodes by name, replaced stages included."""
 
     def compile(self, *args: Any, **options: Any) -> RpmsGraph:
         """Compile the graph; the options are LangGraph's."""
         compiled = super().compile(*args, **{"name": "rpms", **options})
-        attributes = {name: value for name, value in vars(compiled).items() if name[:2] != "__"}
-        graph = RpmsGraph(defaults=self.defaults, **attributes)
-        vars(graph).update(attributes)  # also what LangGraph sets after its constructor
-        return graph
+        compiled.__class__ = RpmsGraph  # LangGraph's method knows its own class only
+        return cast(RpmsGraph, compiled)
 
 
 class _Form(dict[str, Any]):

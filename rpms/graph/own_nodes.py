@@ -22,7 +22,6 @@ from rpms.vocabulary.errors import RpmsError
 
 Node = Callable[..., Any] | Runnable[Any, Any]
 StageNodes = Mapping[str, Node | list[Node]]
-Chains = dict[str, list[Any]]
 SHOWN = 60
 """Characters of a wrong value that an error shows."""
 # A replacement gets few retries, so that its errors show soon.
@@ -30,19 +29,24 @@ RETRIED = {"llm_call": {"retry_policy": RETRY._replace(max_attempts=FIRST_TRIES)
 
 
 def put_in(
-    builder: Builder, stages: Collection[str], replaced: Chains, before: Chains, after: Chains
+    builder: Builder,
+    stages: Collection[str],
+    nodes: StageNodes,
+    before: StageNodes,
+    after: StageNodes,
 ) -> None:
     """Put the caller's nodes into a complete graph of the stages."""
-    for stage, (node,) in replaced.items():
+    builder.own_nodes = {}
+    for stage, (node,) in _chains("nodes", nodes, stages).items():
         if handler := builder.nodes.pop(stage).error_handler_node:
             del builder.nodes[handler]
         _add(builder, stages, node, stage, **RETRIED.get(stage, {}))
-    for stage, nodes in before.items():
-        chain = [*(_add(builder, stages, node) for node in nodes), stage]
+    for stage, added in _chains("before", before, stages).items():
+        chain = [*(_add(builder, stages, node) for node in added), stage]
         _redirect(builder, stage, chain[0])
         builder.edges |= {*pairwise(chain)}
-    for stage, nodes in after.items():
-        chain = [stage, *(_add(builder, stages, node) for node in nodes)]
+    for stage, added in _chains("after", after, stages).items():
+        chain = [stage, *(_add(builder, stages, node) for node in added)]
         builder.edges = {(chain[-1] if a == stage else a, b) for a, b in builder.edges}
         if stage in builder.branches:
             builder.branches[chain[-1]] = builder.branches.pop(stage)
@@ -73,7 +77,7 @@ def _add(
             raise RpmsError(f"there is a node '{name}' already; give yours another name")
     checked = _with_update_check(name, node, builder)
     builder.add_node(name, checked, **options)
-    builder.own_nodes = {**builder.own_nodes, name: node}
+    builder.own_nodes[name] = node
     return name
 
 
@@ -96,17 +100,13 @@ def require_chat_model(model: object) -> None:
         raise RpmsError(f"model= takes a LangChain chat model, not {kind}")
 
 
-def by_stage(stages: Collection[str], **arguments: StageNodes | None) -> list[Chains]:
-    """The caller's nodes of every stage in order, for each argument."""
-    return [_chains(name, mapping or {}, stages) for name, mapping in arguments.items()]
-
-
-def _chains(argument: str, mapping: StageNodes, stages: Collection[str]) -> Chains:
+def _chains(argument: str, mapping: StageNodes, stages: Collection[str]) -> dict[str, list[Node]]:
+    """The caller's nodes of every stage, in order."""
     if unknown := sorted(set(mapping) - set(stages)):
         raise RpmsError(f"no stage called {', '.join(unknown)}; the stages are {', '.join(stages)}")
-    chains: Chains = {}
+    chains: dict[str, list[Node]] = {}
     for stage, value in mapping.items():
-        nodes = value if isinstance(value, list) and argument != "nodes" else [value]
+        nodes: list[Any] = value if isinstance(value, list) and argument != "nodes" else [value]
         for node in nodes:
             if not (callable(node) or isinstance(node, Runnable)):
                 wrong = f"must be a function of the state, not a {type(node).__name__}"

@@ -6,32 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict, Unpack
 
 from rpms.graph.build import RpmsGraph, build_graph
+from rpms.nodes.env_step import StepEvent
 from rpms.nodes.state import EpisodeOutput
-from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext, merged_settings
 from rpms.vocabulary.errors import RpmsError
-from rpms.vocabulary.goal import SubGoal
-from rpms.vocabulary.recall import Recall
-from rpms.vocabulary.turn import Decision, Turn
-
-
-class StepEvent(TypedDict):
-    """One step of a running episode: the turn, the belief, and the knowledge in the prompt."""
-
-    turn: Turn
-    belief: Belief
-    sub_goal: SubGoal
-    rules: int
-    memories: int
-    dropped: int
-    recalls: list[Recall]
-    truncated: dict[str, int]
-    knowledge_tokens: int
-    decisions: list[Decision]
 
 
 class Options(TypedDict, total=False):
@@ -113,24 +94,20 @@ def _prepare(task: str | int, options: Options) -> tuple[RpmsGraph, dict[str, An
     if unknown := sorted(set(options) - set(Options.__annotations__)):
         names = ", ".join(Options.__annotations__)
         raise RpmsError(f"no option called {', '.join(unknown)}; the options are {names}")
-    model, app = options.get("model"), options.get("graph")
-    if app is not None and model is not None:
+    model, graph, argument = (options.get(name) for name in ("model", "graph", "context"))
+    if graph is not None and model is not None:
         raise RpmsError("graph= brings its own model: give model= to build_graph instead")
-    if not isinstance(app, CompiledStateGraph | None):
-        raise RpmsError(f"graph= takes what build_graph returns, not a {type(app).__name__}")
+    if not isinstance(graph, RpmsGraph | None):
+        raise RpmsError(f"graph= takes what build_graph returns, not a {type(graph).__name__}")
     values = cast(dict[str, Any], options)
     episode = {key: values[key] for key in ("env", "split") if key in values} | {"task": task}
-    # A graph that gets no context runs with the one it was built with.
-    argument = options.get("context")
-    defaults = app.defaults if isinstance(app, RpmsGraph) else RunContext()
-    context = None if app is not None and argument is None else merged_settings(defaults, argument)
-    labels = {"condition": context.name, "model": context.model} if context else {}
+    app = graph or build_graph(model=cast(Any, model))
+    context = merged_settings(app.defaults, argument)
+    labels = {"condition": context.name, "model": context.model}
     config = dict[str, Any](options.get("config") or {})
     # Tags and metadata make the episode searchable among traces.
-    config["tags"] = [*([context.name] if context else ()), *(config.get("tags") or ())]
+    config["tags"] = [context.name, *(config.get("tags") or ())]
     config["metadata"] = {**labels, **episode, **(config.get("metadata") or {})}
-    return app or build_graph(model=model), {
-        "input": episode,
-        "config": config,
-        "context": context,
-    }
+    # A custom graph without a context takes its own, or that of the graph around it.
+    settings = None if graph and argument is None else context
+    return app, {"input": episode, "config": config, "context": settings}

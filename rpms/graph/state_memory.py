@@ -33,7 +33,7 @@ from rpms.vocabulary.calls import Call
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import slug, valid
-from rpms.vocabulary.turn import Decision, Message, Turn, Verdict
+from rpms.vocabulary.turn import ActionVerdict, Decision, Message, Turn
 
 BASELINE = RunContext.for_condition("A", examples=0)
 """The settings of an agent without our knowledge; each middleware adds its own."""
@@ -153,7 +153,7 @@ class EpisodeFollower(AgentMiddleware[ToolAgentState, Any, Any]):
 
 def _as_decision(outcome: Mapping[str, Any], step: int, proposal: str, action: str) -> Decision:
     """Convert a decision of the tool guard to the form of the logs."""
-    verdict: Verdict = "accepted" if not outcome["rule"] else "overridden"
+    verdict: ActionVerdict = "accepted" if not outcome["rule"] else "overridden"
     return Decision(
         step=step, proposal=proposal, verdict=verdict if outcome["ran"] else "retried",
         rule=outcome["rule"], reason=outcome["reason"], repair=outcome["repair"],

@@ -10,24 +10,18 @@ strictest decides: ``refuse`` before ``ask`` before ``warn``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rpms.guard.repair import repair_call
 from rpms.rules import Manual
 from rpms.rules.calls import readings
-from rpms.rules.judgement import check_needs, forbidden_patterns
-from rpms.rules.predicates import (
-    Predicate,
-    StaticFacts,
-    evaluate,
-    is_undecided,
-    may_hold,
-)
+from rpms.rules.predicates import Predicate, evaluate
 from rpms.rules.scalars import UNKNOWN
 from rpms.rules.schema import ActionRule, EnforcedRule, OnViolation
 from rpms.rules.terms import CONTEXT, all_terms, parse_term
+from rpms.rules.verdicts import Violation, check_needs, violations
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.calls import Call
 from rpms.vocabulary.goal import GoalSpec
@@ -78,24 +72,6 @@ def stricter(one: Judgement, other: Judgement) -> Judgement:
     """The stricter of two judgements; the first if they are equal."""
     order: tuple[CallVerdict, ...] = ("refuse", "ask", "warn", "allow")
     return min(one, other, key=lambda judgement: order.index(judgement.verdict))
-
-
-class Violation(NamedTuple):
-    """A rule that says no to an action or a call.
-
-    Attributes:
-        rule: its id.
-        reason: why, as a clause about "it".
-        unmet: its unmet conditions.
-        state: the rule is ``broken``, or ``open`` if nothing known decides it.
-        on_violation: what the rule asks for.
-    """
-
-    rule: str
-    reason: str
-    unmet: tuple[Predicate, ...] = ()
-    state: Literal["broken", "open"] = "broken"
-    on_violation: OnViolation = "refuse"
 
 
 def judge(
@@ -176,7 +152,7 @@ def ruled_out(
         if not all(evaluate(each, belief, manual.facts, bindings) for each in when):
             continue
         for each in needs:
-            if not _reads(rule, each, manual) and not _met([each], belief, manual.facts, bindings):
+            if not _reads(rule, each, manual):
                 diagnosis = check_needs(manual, enforced.id, [each], bindings, belief)
                 if diagnosis.reason:
                     return enforced.id, diagnosis.reason
@@ -196,65 +172,3 @@ def _reads(rule: ActionRule, condition: Predicate, manual: Manual) -> bool:
         *manual.facts.predicates
     }
     return bool(composed or names & {*rule.parameters, "not"})
-
-
-def violations(
-    manual: Manual,
-    rule: ActionRule,
-    bindings: Mapping[str, Any],
-    belief: Belief,
-    goal: GoalSpec | None,
-) -> Iterator[Violation]:
-    """Every rule that an action or a call violates in this belief.
-
-    The graph's arbitration uses it for the actions of a model, ``judge`` for tool calls.
-    """
-    if manual.knows(rule) and not _met(rule.needs, belief, manual.facts, bindings):
-        yield from _unmet(manual, rule.id, rule.on_violation, rule.needs, bindings, belief)
-    for demand in manual.policy.get(rule.name, ()):
-        applies = not demand.conditions or all(
-            may_hold(each, belief, manual.facts, bindings) for each in demand.conditions
-        )
-        if applies and not _met(demand.demands, belief, manual.facts, bindings):
-            needs, text = demand.demands, demand.text.rstrip(".")
-            for found in _unmet(manual, demand.id, demand.on_violation, needs, bindings, belief):
-                yield found._replace(reason=f"{found.reason} ({text})") if text else found
-    if goal is not None:
-        for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
-            if hit and pattern.id not in manual.without:
-                yield Violation(
-                    pattern.id, "a rule forbids it for this goal", on_violation=pattern.on_violation
-                )
-
-
-def _met(
-    needs: Sequence[Predicate], belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
-) -> bool:
-    """Return whether all needs are known to hold: the usual case, which needs no words."""
-    for each in needs:  # noqa: SIM110 (a generator costs as much as a comparison)
-        if evaluate(each, belief, facts, bindings) is not True:
-            return False
-    return True
-
-
-def _unmet(
-    manual: Manual,
-    rule: str,
-    on_violation: OnViolation,
-    needs: Sequence[Predicate],
-    bindings: Mapping[str, Any],
-    belief: Belief,
-) -> Iterator[Violation]:
-    diagnosis = check_needs(manual, rule, needs, bindings, belief)
-    if diagnosis.unmet:
-        unmet = tuple(each.condition for each in diagnosis.unmet)
-        is_open = not any(_needs_call(manual, each) for each in unmet) and all(
-            is_undecided(each, belief, manual.facts, bindings) for each in unmet
-        )
-        state: Literal["broken", "open"] = "open" if is_open else "broken"
-        yield Violation(rule, diagnosis.reason, unmet, state, on_violation)
-
-
-def _needs_call(manual: Manual, need: Predicate) -> bool:
-    """Return whether the need is the effect of a call that was not made, as a verification."""
-    return need.name == "seen" and need.positive and need.arguments[1] in manual.brought_about

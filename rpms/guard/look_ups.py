@@ -47,15 +47,6 @@ class Blank(str):
         return str(self)
 
 
-def look_ups(
-    manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
-) -> Iterator[Call]:
-    """The calls that would show what the lacking conditions read, most useful first."""
-    groups = [*look_up_choices(manual, bindings, lacking, belief)]
-    found = {str(call): call for group in groups for call in group}
-    yield from sorted(found.values(), key=has_blanks)
-
-
 def look_up_choices(
     manual: Manual, bindings: Mapping[str, Any], lacking: Sequence[Predicate], belief: Belief
 ) -> Iterator[list[Call]]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations, product
 
-from rpms.guard.decision import Violation, violations
 from rpms.rules.conditions import (
     DecisionPoint,
     compared,
@@ -24,9 +23,9 @@ from rpms.rules.conditions import (
     rank,
     sought_kind,
 )
-from rpms.rules.judgement import check_action, match_action
 from rpms.rules.predicates import Predicate, evaluate, parse_predicate
 from rpms.rules.schema import ActionRule, ApplicableAction
+from rpms.rules.verdicts import Violation, check_action, match_action, violations
 from rpms.vocabulary.belief import copy_belief, in_order
 from rpms.vocabulary.naming import same_thing
 from rpms.vocabulary.turn import Choice

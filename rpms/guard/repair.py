@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 
 from rpms.guard.look_ups import Blank, has_blanks, look_up_choices, was_made
 from rpms.rules.effects import already_done
-from rpms.rules.judgement import check_action, forbidden_by, match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     ARGUMENT,
@@ -31,6 +30,7 @@ from rpms.rules.predicates import (
 )
 from rpms.rules.schema import ActionRule
 from rpms.rules.things import places_around
+from rpms.rules.verdicts import check_action, forbidden_by, match_action
 from rpms.rules.wording import need as in_words
 from rpms.vocabulary.belief import Belief, in_order, kind_of
 from rpms.vocabulary.calls import Call

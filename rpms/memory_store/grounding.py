@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
+from rpms.envs import Environment
 from rpms.memory_store.roles import (
     DESTINATION,
     NAMED_OBJECT,
@@ -30,13 +31,14 @@ from rpms.memory_store.roles import (
     roles_in,
     to_roles,
 )
-from rpms.rules import Manual, already_done, match_action, refers_to, simulate_in_place
+from rpms.rules import Manual, already_done, match_action, simulate_in_place
 from rpms.rules.predicates import Predicate, evaluate, is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
 from rpms.rules.wording import need, statement
 from rpms.vocabulary.belief import Belief, copy_belief, in_order, kind_of
 from rpms.vocabulary.context import MemoryForm
-from rpms.vocabulary.goal import PAPER, GoalSignature, GoalSpec, Keys, SubGoal
+from rpms.vocabulary.goal import GoalSignature, GoalSpec, SubGoal
+from rpms.vocabulary.naming import refers_to
 from rpms.vocabulary.output import with_article
 from rpms.vocabulary.recall import Advice, new_advice
 
@@ -51,33 +53,25 @@ class GroundingContext:
     """The current decision, as far as grounding needs it.
 
     ``commands`` holds the syntax of the environment's commands and their results.
-    ``role_names`` caches the name of each role, because the memories of one step share a few roles.
     ``played`` lists the executed actions of this episode that changed the belief, in order.
-    ``steps_done``, ``solved``, ``is_known`` and ``embodied`` are those of the environment.
     """
 
+    env: Environment
     commands: Manual
     goal: GoalSpec
     sub_goal: SubGoal
     belief: Belief
-    keys: Keys = PAPER
     form: MemoryForm = "grounded"
-    role_names: dict[str, str] = field(default_factory=dict, compare=False)
     played: Sequence[str] = ()
-    steps_done: Callable[[Mapping[str, Any], Belief], set[int]] = field(
-        default=lambda entry, belief: set(), compare=False
-    )
-    solved: Callable[[GoalSpec, Belief], bool | None] = field(
-        default=lambda goal, belief: None, compare=False
-    )
-    is_known: Callable[[str, GoalSpec, Belief], bool] = field(
-        default=lambda name, goal, belief: True, compare=False
-    )
-    embodied: bool = True
+
+    @cached_property
+    def role_names(self) -> dict[str, str]:
+        """The name of each role, found once: the memories of one step share a few roles."""
+        return dict(self.env.role_names(self.belief))
 
     @cached_property
     def gamma(self) -> GoalSignature:
-        return self.keys.goal(self.goal["signature"])
+        return self.env.keys.goal(self.goal["signature"])
 
     @cached_property
     def places(self) -> list[str]:
@@ -106,11 +100,11 @@ def ground(entry: Mapping[str, Any], moment: GroundingContext) -> GroundedEntry:
         _, names = match_action(moment.commands, action) or (None, {})
         for name in names.values():
             blank = name.startswith("<")  # a schema's parameter that may be anything
-            if not blank and not moment.is_known(name, moment.goal, moment.belief):
+            if not blank and not moment.env.is_known(name, moment.goal, moment.belief):
                 return grounded._replace(not_groundable=f"nothing here is known as {name}")
     step = moment.sub_goal["name"]
     if (
-        not moment.embodied
+        not moment.env.embodied
         and entry["type"] == "success"
         and step not in ("", entry["sub_goal_type"])
     ):
@@ -175,7 +169,7 @@ def _remaining(
     if stated.not_groundable:
         return stated
     actions = stated.advice["actions"]
-    done = moment.steps_done(entry, moment.belief)
+    done = moment.env.steps_done(entry, moment.belief)
     ahead = {step: doors for step, doors in remaining_steps(actions, moment).items()
              if step not in done}  # fmt: skip
     if not ahead:
@@ -186,7 +180,7 @@ def _remaining(
     for action in steps:
         simulate_in_place(moment.commands, action, imagined)
     # It won an episode, and would meet the conditions of this goal too.
-    solves = bool(entry.get("solves")) and moment.solved(moment.goal, imagined) is not False
+    solves = bool(entry.get("solves")) and moment.env.solved(moment.goal, imagined) is not False
     return GroundedEntry(new_advice(steps, done=behind, solves=solves))
 
 
@@ -366,7 +360,7 @@ def _templates(
         return [templates] if isinstance(templates, str) else templates
     return (
         _to_roles_cached(
-            moment.commands, moment.keys.goal(entry["goal_signature"]), tuple(recorded)
+            moment.commands, moment.env.keys.goal(entry["goal_signature"]), tuple(recorded)
         )
         or ()
     )

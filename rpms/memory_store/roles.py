@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from rpms.envs import Environment
-from rpms.rules.judgement import match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import evaluate
 from rpms.rules.schema import ActionRule
+from rpms.rules.verdicts import match_action
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.goal import GoalSignature
 from rpms.vocabulary.recall import BLANK

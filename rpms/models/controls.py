@@ -15,23 +15,15 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatResult
+
+from rpms.models.replies import answer
 
 NEW_TASK = "A new task begins."
 """The text between a prompt's example and its task."""
 _BLOCK = re.compile(r"\[Actions That Serve the Current Sub-Goal\]\n((?:  \d+\. .+\n?)+)")
 _LINE = re.compile(r"^  \d+\. (.+?) \(.*\)$", re.M)
-
-
-def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
-    """Return a reply in a provider's format, with estimated token counts."""
-    spent, written = count_tokens_approximately(messages), len(text) // 4
-    usage = UsageMetadata(input_tokens=spent, output_tokens=written, total_tokens=spent + written)
-    reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": model})
-    return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 class ShortlistChoice(BaseChatModel):

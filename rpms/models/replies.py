@@ -10,6 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 from rpms.vocabulary.safe_text import redact, redact_known, valid
 
@@ -49,6 +51,14 @@ def normalize_reply(reply: BaseMessage, max_tokens: int) -> AIMessage:
             input_token_details=InputTokenDetails(cache_read=min(cached or 0, prompt)),
         )
     return AIMessage(text, usage_metadata=usage, response_metadata=marks)
+
+
+def answer(text: str, messages: list[BaseMessage], model: str) -> ChatResult:
+    """Return a reply in a provider's format, with estimated token counts."""
+    spent, written = count_tokens_approximately(messages), len(text) // 4
+    usage = UsageMetadata(input_tokens=spent, output_tokens=written, total_tokens=spent + written)
+    reply = AIMessage(text, usage_metadata=usage, response_metadata={"model_name": model})
+    return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 def token_counts(

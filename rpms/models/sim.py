@@ -23,7 +23,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 
-from rpms.models.controls import NEW_TASK, answer
+from rpms.models.controls import NEW_TASK
+from rpms.models.replies import answer
 
 ATTENTION = 6
 """The number of its latest turns that the planner considers."""

@@ -45,16 +45,16 @@ from rpms.rules import (
     forbidden_by,
     match_action,
     never_works,
-    refers_to,
     simulate,
 )
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.judgement import Diagnosis
 from rpms.rules.predicates import is_predicate, parse_predicate
 from rpms.rules.schema import ActionRule
+from rpms.rules.verdicts import Diagnosis
 from rpms.rules.wording import statement
 from rpms.vocabulary.belief import Belief, kind_of
 from rpms.vocabulary.context import MemoryForm
+from rpms.vocabulary.naming import refers_to
 from rpms.vocabulary.recall import NOTE, ConflictKind, Recall, drop
 
 # Literals that follow from others: a thing at the agent's place is here and in view; an agent that

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from langgraph.runtime import Runtime, get_runtime
+from typing_extensions import TypedDict
 
 from rpms.envs import Outcome, get_environment
 from rpms.envs import live as episodes
 from rpms.nodes.state import EpisodeState, environment_failed, settings_of
+from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import EnvironmentFault
-from rpms.vocabulary.turn import FailureMode, Turn
+from rpms.vocabulary.goal import SubGoal
+from rpms.vocabulary.recall import Recall
+from rpms.vocabulary.turn import Decision, FailureMode, Turn
 
 NO_ACTION = "No action could be read from your reply. Answer with a line 'Action: <one action>'."
+
+
+class StepEvent(TypedDict):
+    """One step of a running episode: the turn, the belief, and the knowledge in the prompt."""
+
+    turn: Turn
+    belief: Belief
+    sub_goal: SubGoal
+    rules: int
+    memories: int
+    dropped: int
+    recalls: list[Recall]
+    truncated: dict[str, int]
+    knowledge_tokens: int
+    decisions: list[Decision]
 
 
 def env_step(state: EpisodeState, runtime: Runtime[RunContext] | None = None) -> EpisodeState:
@@ -82,18 +101,17 @@ def _failure(won: bool, done: bool, format_errors: int, steps: int) -> FailureMo
     return "format" if format_errors * 2 > steps else "timeout"
 
 
-def _event(state: EpisodeState, turn: Turn) -> dict[str, object]:
-    """Build the ``StepEvent`` that is streamed for this step."""
+def _event(state: EpisodeState, turn: Turn) -> StepEvent:
     recalls, truncated = state["recalls"], state["truncated"]
-    return {
-        "turn": turn,
-        "belief": state["belief"],
-        "sub_goal": state["sub_goal"],
-        "rules": sum(len(lines) for lines in state["rules"].values()),
-        "memories": sum(not recall["dropped_by"] for recall in recalls),
-        "dropped": sum(bool(recall["dropped_by"]) for recall in recalls) + sum(truncated.values()),
-        "recalls": recalls,
-        "truncated": truncated,
-        "knowledge_tokens": state["knowledge_tokens"],
-        "decisions": [each for each in state["decisions"] if each["step"] == turn["step"]],
-    }
+    return StepEvent(
+        turn=turn,
+        belief=state["belief"],
+        sub_goal=state["sub_goal"],
+        rules=sum(len(lines) for lines in state["rules"].values()),
+        memories=sum(not recall["dropped_by"] for recall in recalls),
+        dropped=sum(bool(recall["dropped_by"]) for recall in recalls) + sum(truncated.values()),
+        recalls=recalls,
+        truncated=truncated,
+        knowledge_tokens=state["knowledge_tokens"],
+        decisions=[each for each in state["decisions"] if each["step"] == turn["step"]],
+    )

@@ -15,7 +15,6 @@ results), and on no rule.
 from __future__ import annotations
 
 from langgraph.runtime import Runtime, get_runtime
-from langgraph.store.base import BaseStore
 
 from rpms.envs import get_environment
 from rpms.memory_store.grounding import GroundingContext
@@ -38,37 +37,32 @@ def make_goal_retrieval(similarity: Similarity | None = None) -> RuntimeStage:
         state: EpisodeState, runtime: Runtime[RunContext] | None = None
     ) -> EpisodeState:
         """Read goal, sub-goal, belief and history; return the candidates in the method's order."""
-        return _retrieve(state, (runtime or get_runtime()).store, similarity)
+        context = settings_of(state)
+        method = find_method(context.memory_method)
+        cross_trial_memory = state.get("cross_trial_memory") or {}
+        if cross_trial_memory and (writer := cross_trial_memory.get("method")) != method.name:
+            raise RpmsError(
+                f"'cross_trial_memory' comes from the memory method '{writer}', and this run has "
+                f"'{method.name}'; pass on what after_trial returned for this method"
+            )
+        # The executed actions, without those at the end that had no effect.
+        turns = state.get("history", [])
+        effective = [
+            turn["action"]
+            for turn in turns[: len(turns) - len(state.get("ineffective", []))]
+            if turn["action"] and not turn["failed"]
+        ]
+        moment = GroundingContext(
+            get_environment(state["env"]), commands_of(state), state["goal"], state["sub_goal"],
+            state["belief"], context.memory_form, effective,
+        )  # fmt: skip
+        request = RecallRequest(
+            state["env"], moment, context, cross_trial_memory,
+            store=(runtime or get_runtime()).store, begun=bool(turns), similarity=similarity,
+        )  # fmt: skip
+        return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))
 
     return goal_retrieval
 
 
 goal_retrieval = make_goal_retrieval()
-
-
-def _retrieve(
-    state: EpisodeState, store: BaseStore | None, similarity: Similarity | None
-) -> EpisodeState:
-    context = settings_of(state)
-    method = find_method(context.memory_method)
-    cross_trial_memory = state.get("cross_trial_memory") or {}
-    if cross_trial_memory and (writer := cross_trial_memory.get("method")) != method.name:
-        raise RpmsError(
-            f"'cross_trial_memory' comes from the memory method '{writer}', and this run has "
-            f"'{method.name}'; pass on what after_trial returned for this method"
-        )
-    env = get_environment(state["env"])
-    # The executed actions, without those at the end that had no effect.
-    turns = state.get("history", [])
-    turns = turns[: len(turns) - len(state.get("ineffective", []))]
-    effective = [turn["action"] for turn in turns if turn["action"] and not turn["failed"]]
-    moment = GroundingContext(
-        commands_of(state), state["goal"], state["sub_goal"], state["belief"], env.keys,
-        context.memory_form, env.role_names(state["belief"]), effective, env.steps_done,
-        env.solved, env.is_known, env.embodied,
-    )  # fmt: skip
-    request = RecallRequest(
-        state["env"], moment, context, cross_trial_memory,
-        store=store, begun=bool(state.get("history")), similarity=similarity,
-    )  # fmt: skip
-    return EpisodeState(recalls=method.recall(request), truncated=method.truncated(request))

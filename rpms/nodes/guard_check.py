@@ -15,16 +15,16 @@ from langchain_core.messages import convert_to_openai_messages
 from rapidfuzz import fuzz, process
 
 from rpms.envs import get_environment
-from rpms.guard.decision import Violation
 from rpms.guard.procedure import find_violation, next_search
 from rpms.guard.repair import find_repair
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.blocks import render
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.effects import simulate
+from rpms.rules.verdicts import Violation
 from rpms.vocabulary.belief import fingerprint
 from rpms.vocabulary.context import RunContext
-from rpms.vocabulary.turn import Decision, Message, Verdict
+from rpms.vocabulary.turn import ActionVerdict, Decision, Message
 
 OFF_LIST = "it is not among the actions that serve the current sub-goal"
 
@@ -136,7 +136,7 @@ def _restrict(
 def _decide(
     state: EpisodeState,
     proposal: str,
-    verdict: Verdict,
+    verdict: ActionVerdict,
     violation: Violation | None,
     played: str,
     repair: str = "",

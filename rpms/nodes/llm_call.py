@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -27,6 +27,14 @@ from rpms.vocabulary.errors import ModelFault, RpmsError
 from rpms.vocabulary.turn import Usage
 
 
+class OpenModel(NamedTuple):
+    """The model of a run, with the limits of a call."""
+
+    chat: BaseChatModel
+    timeout_s: float
+    max_tokens: int
+
+
 def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, EpisodeState]:
     """Make the stage for a chat model; by default it opens the model that the settings name.
 
@@ -39,11 +47,11 @@ def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, 
 
     # A server may see any number of different settings: the cache is bounded.
     @lru_cache(maxsize=64)
-    def open_model(env: str, context: RunContext) -> BaseChatModel:
-        if model is None:
-            return open_chat(env, context)
-        syntaxes = allowed_syntaxes(env, context)
-        return constrain(model, syntaxes) if syntaxes else model
+    def open_model(env: str, context: RunContext) -> OpenModel:
+        chat = model or open_chat(env, context)
+        if model and (syntaxes := allowed_syntaxes(env, context)):
+            chat = constrain(model, syntaxes)
+        return OpenModel(chat, call_s(context), reply_tokens(env, context))
 
     def arguments(state: EpisodeState, context: RunContext) -> dict[str, Any]:
         trace = _trace(state, context, model.get_name() if model else context.model)
@@ -55,25 +63,27 @@ def make_llm_call(model: BaseChatModel | None = None) -> Runnable[EpisodeState, 
     def llm_call(state: EpisodeState) -> EpisodeState:
         context = settings_of(state)
         try:
-            chat = open_model(state["env"], context)
-            reply = wait_for(call_s(context), partial(_call, chat), **arguments(state, context))
+            opened = open_model(state["env"], context)
+            call = partial(_call, opened.chat)
+            reply = wait_for(opened.timeout_s, call, **arguments(state, context))
         except Exception as error:  # every client raises its own kinds
             time.sleep(pause(error, context))
             raise
         answered.add((context.model, context.base_url))
-        return _record(state, context, reply)
+        return _record(state, context, reply, opened.max_tokens)
 
     async def allm_call(state: EpisodeState) -> EpisodeState:
         context = settings_of(state)
         try:
             # Opening a model imports and reads certificates: not on the event loop.
-            chat = await asyncio.to_thread(open_model, state["env"], context)
-            reply = await within(call_s(context), chat.ainvoke(**arguments(state, context)))
+            opened = await asyncio.to_thread(open_model, state["env"], context)
+            call = opened.chat.ainvoke(**arguments(state, context))
+            reply = await within(opened.timeout_s, call)
         except Exception as error:
             await asyncio.sleep(pause(error, context))
             raise
         answered.add((context.model, context.base_url))
-        return await asyncio.to_thread(_record, state, context, reply)
+        return await asyncio.to_thread(_record, state, context, reply, opened.max_tokens)
 
     # The only stage that waits for a network: on an event loop many episodes wait at once.
     return RunnableLambda(llm_call, allm_call, name="llm_call")
@@ -126,8 +136,10 @@ def model_failed(state: EpisodeState, error: NodeError) -> EpisodeState:
     )
 
 
-def _record(state: EpisodeState, context: RunContext, raw: AIMessage) -> EpisodeState:
-    reply = normalize_reply(raw, reply_tokens(state["env"], context))
+def _record(
+    state: EpisodeState, context: RunContext, raw: AIMessage, max_tokens: int
+) -> EpisodeState:
+    reply = normalize_reply(raw, max_tokens)
     usage = read_usage(state, reply)
     manual = manual_of(state) if context.rules else commands_of(state)
     thought, action = read_action(reply.text, state["env"], manual)

@@ -10,9 +10,9 @@ from uuid import uuid4
 from langgraph.runtime import Runtime, get_runtime
 from typing_extensions import is_typeddict
 
-from rpms.envs import Task, get_environment, world_with_tasks
+from rpms.envs import Task, get_environment
 from rpms.envs import live as episodes
-from rpms.envs.registry import FIRST_WORLD
+from rpms.envs.registry import FIRST_WORLD, find_task
 from rpms.nodes.state import EpisodeState, RuntimeStage, environment_failed, no_rules, replace_list
 from rpms.prompts.examples import check_prompts
 from rpms.vocabulary.belief import empty_belief
@@ -21,8 +21,6 @@ from rpms.vocabulary.errors import EnvironmentFault, RpmsError
 
 # Keys of the input, keys that `fresh_state` sets itself, and one that `belief_update` writes.
 NOT_EMPTIED = {"task", "cross_trial_memory", "sub_goal", "spec", "goal", "belief", "rules"}
-# Growing a generated split to a mistyped index of ten digits would fill the disk.
-DIGITS = 4
 
 
 listed_task: ContextVar[Task | None] = ContextVar("listed_task", default=None)
@@ -117,27 +115,3 @@ def _empty(kind: Any) -> Any:
     if is_typeddict(kind):
         return {name: _empty(part) for name, part in get_type_hints(kind).items()}
     return None if type(None) in get_args(kind) else (get_origin(kind) or kind)()
-
-
-def find_task(env: str, split: str, task: str) -> Task:
-    """Find a task by its id, by the end of its id (the trial), or by its index in the split."""
-    name, world = task.strip(), world_with_tasks(env)
-    if name.isdecimal():
-        # Generated splits grow on request, so no more tasks are listed than the index needs.
-        index = int(name) if len(name) <= DIGITS else None
-        tasks = world.tasks(split, None if index is None else index + 1)
-        if index is not None and index < len(tasks):
-            return tasks[index]
-        raise RpmsError(f"split '{split}' has {len(tasks)} tasks; there is no task {name[:20]}")
-    tasks = world.tasks_with(split, [name])
-    matching = [t for t in tasks if t["id"] == name] or [
-        t for t in tasks if t["id"].endswith(f"/{name}")
-    ]
-    if not matching:
-        raise RpmsError(
-            f"no task '{name}' in split '{split}' of {env}; list them with: "
-            f"rpms tasks --env {env} --split {split}"
-        )
-    if len(matching) > 1:
-        raise RpmsError(f"'{name}' names {len(matching)} tasks of '{split}'; give the whole id")
-    return matching[0]

@@ -229,8 +229,9 @@ class RuntimeStage(Protocol):
 
 
 STATE_KEYS = frozenset(EpisodeState.__annotations__)
-GROWING = ("history", "decisions")
-CHANGED: dict[str, Callable[[Any, Any], Any]] = {
+REDUCERS: dict[str, Callable[[Any, Any], Any]] = {
+    "history": add_new,
+    "decisions": add_new,
     "settings": changed_settings,
     "belief": changed_belief,
 }
@@ -324,9 +325,7 @@ def apply_update(state: dict[str, Any], update: Mapping[str, Any]) -> None:
     for key, value in update.items():
         if isinstance(value, Overwrite):
             state[key] = value.value
-        elif key in GROWING:
-            state[key] = add_new(state.get(key, []), value)
-        elif key in CHANGED:
-            state[key] = CHANGED[key](state.get(key, {}), value)
+        elif key in REDUCERS and key in state:
+            state[key] = REDUCERS[key](state[key], value)
         else:
             state[key] = value

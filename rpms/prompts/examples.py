@@ -57,6 +57,7 @@ def load_example(prompts: Path, goal_type: str, number: int = 1) -> tuple[Messag
     return tuple(turns)
 
 
+@cache
 def load_examples(prompts: Path, goal_type: str, count: int) -> list[Message]:
     """Load examples of a goal type as one conversation, which ends with an observation."""
     messages: list[Message] = []

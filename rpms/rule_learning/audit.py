@@ -38,9 +38,9 @@ from rpms.rule_learning.explore import (
 )
 from rpms.rules.conditions import DecisionPoint
 from rpms.rules.effects import simulate
-from rpms.rules.judgement import can_work, match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import Predicate, evaluate
+from rpms.rules.verdicts import can_work, match_action
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.naming import Truth

@@ -5,19 +5,17 @@ from rpms.rules import comparisons as comparisons
 from rpms.rules import conditions as conditions
 from rpms.rules import things as things
 from rpms.rules.effects import already_done, needed_actions, simulate, simulate_in_place
-from rpms.rules.judgement import (
+from rpms.rules.loader import read_manual
+from rpms.rules.manual import ActiveRules, Manual, Rejection
+from rpms.rules.verdicts import (
     Diagnosis,
     can_work,
     check_action,
     explain_rejection,
     forbidden_by,
-    forbidding_rules,
     match_action,
     never_works,
 )
-from rpms.rules.loader import read_manual
-from rpms.rules.manual import ActiveRules, Manual, Rejection
-from rpms.vocabulary.naming import refers_to
 
 __all__ = [
     "ActiveRules",
@@ -29,12 +27,10 @@ __all__ = [
     "check_action",
     "explain_rejection",
     "forbidden_by",
-    "forbidding_rules",
     "match_action",
     "needed_actions",
     "never_works",
     "read_manual",
-    "refers_to",
     "simulate",
     "simulate_in_place",
 ]

@@ -24,7 +24,8 @@ from rpms.rules.scalars import (
     matches,
 )
 from rpms.rules.terms import parse_term
-from rpms.rules.values import Comparison, Scope, Texts, conjunction, flat, items_of, value_of
+from rpms.rules.values import Scope, Texts, conjunction, flat, items_of, value_of
+from rpms.vocabulary.naming import Truth
 
 SAID = "said"
 """The kind of event that keeps a message of the user."""
@@ -50,10 +51,10 @@ def _within_hours(value: Any, hours: Any, start: Any) -> Any:
     return abs(moment - origin) <= timedelta(hours=float(number))
 
 
-def _of_items(holds: Callable[..., Any]) -> Callable[..., Comparison | Special]:
+def _of_items(holds: Callable[..., Any]) -> Callable[..., Truth | Special]:
     """A condition on single values."""
 
-    def compare(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    def compare(terms: Sequence[str], scope: Scope) -> Truth | Special:
         return _compare(holds, _values(terms, scope))
 
     return compare
@@ -63,14 +64,14 @@ def _values(terms: Sequence[str], scope: Scope) -> list[Any]:
     return [value_of(parse_term(term), scope) for term in terms]
 
 
-def _compare(holds: Callable[..., Any], values: Sequence[Any]) -> Comparison | Special:
+def _compare(holds: Callable[..., Any], values: Sequence[Any]) -> Truth | Special:
     kinds = {*map(type, values)}
     if Special in kinds:
         return _undecided(values)
     return INVALID if kinds & _LISTS else holds(*values)
 
 
-def _undecided(values: Sequence[Any]) -> Comparison | Special:
+def _undecided(values: Sequence[Any]) -> Truth | Special:
     """A missing value leaves a condition open; one of the wrong type meets none."""
     is_known = all(each is UNKNOWN for each in values if isinstance(each, Special))
     return None if is_known else INVALID
@@ -79,7 +80,7 @@ def _undecided(values: Sequence[Any]) -> Comparison | Special:
 _LISTS = {list, tuple, set, frozenset}
 
 
-def _in_time(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+def _in_time(terms: Sequence[str], scope: Scope) -> Truth | Special:
     time = scope.tools.time or datetime.now(UTC)
     return _compare(_within_hours, [*_values(terms, scope), time])
 
@@ -87,7 +88,7 @@ def _in_time(terms: Sequence[str], scope: Scope) -> Comparison | Special:
 def _of_lists(holds: Callable[[list[Any], list[Any]], bool]) -> Callable[..., Any]:
     """A condition on whole lists."""
 
-    def compare(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    def compare(terms: Sequence[str], scope: Scope) -> Truth | Special:
         values = _values(terms, scope)
         if any(isinstance(value, Special) for value in values):
             return _undecided(values)
@@ -99,15 +100,15 @@ def _of_lists(holds: Callable[[list[Any], list[Any]], bool]) -> Callable[..., An
     return compare
 
 
-def _equal(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+def _equal(terms: Sequence[str], scope: Scope) -> Truth | Special:
     return _compare(scope.texts.equal, _values(terms, scope))
 
 
-def _of_quantity(order: Sequence[Comparison | Special], otherwise: Comparison, empty: Any
-                 ) -> Callable[..., Comparison | Special]:  # fmt: skip
+def _of_quantity(order: Sequence[Truth | Special], otherwise: Truth, empty: Any
+                 ) -> Callable[..., Truth | Special]:  # fmt: skip
     """Conditions on the items of a list; of their truths the first in ``order`` decides."""
 
-    def holds(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+    def holds(terms: Sequence[str], scope: Scope) -> Truth | Special:
         listed, *conditions = map(parse_term, terms)
         items = items_of(listed, scope)
         if isinstance(items, Special):
@@ -119,7 +120,7 @@ def _of_quantity(order: Sequence[Comparison | Special], otherwise: Comparison, e
     return holds
 
 
-def _like(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+def _like(terms: Sequence[str], scope: Scope) -> Truth | Special:
     """The pattern is no term: it stands as it is written, with or without quotation marks."""
     value, pattern = value_of(parse_term(terms[0]), scope), unquoted(terms[1])
     if value is UNKNOWN or not isinstance(value, str):
@@ -135,7 +136,7 @@ def unquoted(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def _none(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+def _none(terms: Sequence[str], scope: Scope) -> Truth | Special:
     truth = _any(terms, scope)
     return not truth if isinstance(truth, bool) else truth
 
@@ -157,13 +158,13 @@ def _of_one(holds: Callable[[Any, Scope], Any]) -> Callable[..., Any]:
     return lambda terms, scope: holds(value_of(parse_term(terms[0]), scope), scope)
 
 
-def _is_given(value: Any, _: Scope) -> Comparison:
+def _is_given(value: Any, _: Scope) -> Truth:
     if isinstance(value, Special):
         return None if value is UNKNOWN else False
     return (value.strip() if isinstance(value, str) else value) not in (None, "", [], {})
 
 
-def _is_said(value: Any, scope: Scope) -> Comparison | Special:
+def _is_said(value: Any, scope: Scope) -> Truth | Special:
     """The user has written the value, as whole words and in any case."""
     if isinstance(value, Special):
         return None if value is UNKNOWN else INVALID
@@ -174,7 +175,7 @@ def _is_said(value: Any, scope: Scope) -> Comparison | Special:
     return any(re.search(form, text, re.IGNORECASE) for text in messages)
 
 
-def _one_of(terms: Sequence[str], scope: Scope) -> Comparison | Special:
+def _one_of(terms: Sequence[str], scope: Scope) -> Truth | Special:
     """The value is among the members; of those a list counts as its items, a table as its keys."""
     value, *members = _values(terms, scope)
     if isinstance(value, Special):

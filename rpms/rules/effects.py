@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from rpms.rules.judgement import match_action
 from rpms.rules.manual import Manual
 from rpms.rules.predicates import (
     Predicate,
@@ -24,6 +23,7 @@ from rpms.rules.predicates import (
 from rpms.rules.scalars import Special
 from rpms.rules.terms import Term, parse_term
 from rpms.rules.values import is_function, record_name, value_of
+from rpms.rules.verdicts import match_action
 from rpms.vocabulary.belief import Belief, copy_belief
 from rpms.vocabulary.naming import bare_name
 

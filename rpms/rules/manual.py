@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, NotRequired
+from typing import NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -24,13 +24,13 @@ from rpms.rules.schema import (
 from rpms.rules.values import Tools
 from rpms.rules.wording import need
 from rpms.vocabulary.belief import Belief, in_order, kind_of
+from rpms.vocabulary.context import RulesScope
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.naming import is_a
 
 RULES_FOLDER = Path(__file__).parent
 
 
-Scope = Literal["goal", "all"]
 LIKELIEST = 3
 """The first so many kinds of places are where a thing is "usually"."""
 
@@ -196,10 +196,6 @@ class Manual:
         """The object categories a kind belongs to."""
         return {name for name, kinds in self.domain.categories.items() if kind in kinds}
 
-    def likely_places(self, kind: str) -> list[str]:
-        """Kinds of places where a kind of object is usually found, likeliest first."""
-        return [p for rule in self.localities_of(kind) for p in rule.places]
-
     def localities_of(self, kind: str) -> list[Locality]:
         """Tier 2's lines on where a kind of object is, by its categories or its name."""
         names = self.categories_of(kind) | {kind}
@@ -256,7 +252,7 @@ class Manual:
         goal: GoalSpec,
         belief: Belief,
         rejected: Rejection | None = None,
-        scope: Scope = "goal",
+        scope: RulesScope = "goal",
     ) -> ActiveRules:
         """R_active = R_U + R_D(type) + R_E, plus the lines for the present situation.
 
@@ -274,7 +270,7 @@ class Manual:
             self._fixed[key] = self._assemble(goal, places, scope)
         return {**self._fixed[key], SITUATION: self._situations(belief, rejected)}
 
-    def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: Scope) -> ActiveRules:
+    def _assemble(self, goal: GoalSpec, places: Sequence[str], scope: RulesScope) -> ActiveRules:
         goal_type, kind = goal["type"], goal["object"]
         categories = self.categories_of(kind)
 

@@ -200,6 +200,9 @@ def evaluate(
     A value that names nothing, such as a missing argument, and a list, of which it does not say
     which items count, meet no need, not even a negated one.
     """
+    if not (reads_values(predicate.name) or predicate.name in facts.predicates):
+        truth = _of_things(predicate, belief, facts, bindings)
+        return False if truth is INVALID else truth  # type: ignore[return-value]
     texts = Texts()
     truth = _evaluate(predicate, belief, facts, bindings, texts)
     if truth is True and texts.matter:  # of two readings the one counts that allows less
@@ -242,6 +245,12 @@ def _evaluate(
         return truth if predicate.positive or not isinstance(truth, bool) else not truth
     if predicate.name in facts.predicates:
         return _composed(predicate, belief, facts, bindings, texts)
+    return _of_things(predicate, belief, facts, bindings)
+
+
+def _of_things(
+    predicate: Predicate, belief: Belief, facts: StaticFacts, bindings: Mapping[str, Any]
+) -> Truth | Special:
     arguments = [bindings.get(name, name) for name in predicate.arguments]
     if all(isinstance(argument, str) for argument in arguments):
         return _of_names(predicate, belief, facts, arguments)

@@ -27,8 +27,8 @@ from rpms.rules.scalars import (
 )
 from rpms.rules.terms import ITEM, NOW, Term, parse_term
 from rpms.vocabulary.belief import Belief, PastCall
+from rpms.vocabulary.naming import Truth
 
-Comparison = bool | None
 LISTS = (list, tuple, set, frozenset)
 WINDOW = "within_hours"
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -82,7 +82,7 @@ class Scope(NamedTuple):
     belief: Belief
     tools: Tools
     bindings: Mapping[str, Any]
-    holds: Callable[[str, Mapping[str, Any]], Comparison | Special] = lambda text, bindings: None
+    holds: Callable[[str, Mapping[str, Any]], Truth | Special] = lambda text, bindings: None
     texts: Texts = EXACT
     since: datetime | None = None  # of earlier calls only those from then on count
 
@@ -385,14 +385,14 @@ def _matching(term: Term, scope: Scope) -> Any:
     return UNKNOWN if None in met else [i for i, holds in zip(items, met, strict=True) if holds]
 
 
-def conjunction(conditions: Iterable[Term], scope: Scope) -> Comparison | Special:
+def conjunction(conditions: Iterable[Term], scope: Scope) -> Truth | Special:
     """Return whether all conditions hold; undecided if none fails and one is undecided."""
     return conjunction_of([scope.holds(each.text, scope.bindings) for each in conditions])
 
 
-def conjunction_of(truths: Sequence[Comparison | Special]) -> Comparison | Special:
+def conjunction_of(truths: Sequence[Truth | Special]) -> Truth | Special:
     """What several conditions come to together; one that does not hold decides."""
-    order: tuple[Comparison | Special, ...] = (False, INVALID, None)
+    order: tuple[Truth | Special, ...] = (False, INVALID, None)
     return next((truth for truth in order if truth in truths), True)
 
 

@@ -12,8 +12,8 @@ FailureMode = Literal[
 ]
 ERRORS: tuple[FailureMode, ...] = ("model_error", "infrastructure_error")
 """Failures that say nothing about the agent."""
-Verdict = Literal["accepted", "retried", "fallback", "overridden", "replaced"]
-"""The verdict of rules-first arbitration on a proposed action."""
+ActionVerdict = Literal["accepted", "retried", "fallback", "overridden", "replaced"]
+"""What the graph's guard does with a proposed action."""
 
 
 class Turn(TypedDict):
@@ -92,7 +92,7 @@ class Decision(TypedDict):
 
     step: int
     proposal: str
-    verdict: Verdict
+    verdict: ActionVerdict
     rule: str
     reason: str
     repair: str

@@ -18,10 +18,10 @@ from rpms.commands.demo import meaning
 from rpms.commands.guarded_story import plan, planted
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
+from rpms.envs.registry import find_task
 from rpms.evals.analysis.report import read_report
 from rpms.evals.records.run_folder import read_log
 from rpms.models import SimPlanner, open_model, opening, weights
-from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.output import quantity
 from tests.command_line import Rpms
 from tests.commands.conftest import Start

@@ -13,13 +13,13 @@ import pytest
 
 import rpms as package
 from rpms.evals.analysis.experiment import run_names
+from rpms.evals.analysis.glossary import explanations
 from rpms.evals.analysis.joined_runs import read_joined
 from rpms.evals.analysis.measures import mcnemar
 from rpms.evals.analysis.report import Report
 from rpms.evals.analysis.report.page import step_pages
 from rpms.evals.records.run_folder import read_log
 from rpms.vocabulary.context import condition_title
-from rpms.vocabulary.glossary import explanations
 from tests.command_line import Rpms
 from tests.evals.sample_runs import contexts, write_run
 from tests.real_runs import Play

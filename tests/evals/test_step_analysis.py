@@ -21,9 +21,9 @@ from rpms.evals.analysis.step_analysis import (
     source_type,
 )
 from rpms.evals.records.run_folder import read_run
-from rpms.rules.judgement import KNOWN_ACTION
+from rpms.rules.verdicts import KNOWN_ACTION
 from rpms.vocabulary.belief import empty_belief
-from rpms.vocabulary.turn import Decision, FailureMode, Verdict
+from rpms.vocabulary.turn import ActionVerdict, Decision, FailureMode
 from tests.evals.sample_runs import analysis_of, write_run
 
 MANUAL = load_manual("alfworld")
@@ -86,7 +86,7 @@ def test_rejected_actions_repeats_and_unreadable_replies_are_counted() -> None:
     assert (analysis.invalid_actions, analysis.format_errors, analysis.repeated) == (7, 2, 2)
 
 
-def decision(proposal: str, verdict: Verdict, rule: str = "", step: int = 1) -> Decision:
+def decision(proposal: str, verdict: ActionVerdict, rule: str = "", step: int = 1) -> Decision:
     played = "" if verdict == "retried" else proposal
     reason = "" if verdict == "accepted" else "so it is"
     return Decision(step=step, proposal=proposal, verdict=verdict, rule=rule, reason=reason,

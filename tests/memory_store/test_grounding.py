@@ -116,7 +116,7 @@ def moment(
 ) -> GroundingContext:
     now = believing(**{"places": PLACES, **fields})
     goal = ENV.parse_goal(sentence)
-    return GroundingContext(HOME, goal, ENV.sub_goal(goal, now, []), now, form=form)
+    return GroundingContext(ENV, HOME, goal, ENV.sub_goal(goal, now, []), now, form=form)
 
 
 def advised(entry: dict[str, Any], now: GroundingContext) -> list[str] | None:

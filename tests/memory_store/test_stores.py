@@ -121,7 +121,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def request_for(task: int, context: RunContext, store: BaseStore | None = None) -> RecallRequest:
     goal = WORLD.parse_goal(WORLD.tasks("generated_unseen", task + 1)[task]["goal"])
     belief = WORLD.first_belief("You are in the middle of a room. You see a desk 1, a fridge 1.")
-    now = GroundingContext(MANUAL, goal, WORLD.sub_goal(goal, belief, []), belief)
+    now = GroundingContext(WORLD, MANUAL, goal, WORLD.sub_goal(goal, belief, []), belief)
     return RecallRequest("alfworld", now, context, store=store)
 
 

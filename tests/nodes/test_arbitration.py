@@ -250,7 +250,9 @@ def test_the_papers_example_goes_whatever_thing_it_was_recorded_with() -> None:
         "goal_signature": "pick_cool_then_place_in_recep:mug:cool:desk",
         "actions": ["put mug 2 in/on fridge 3"],
     }  # fmt: skip
-    moment = GroundingContext(load_commands("alfworld"), goal, ENV.sub_goal(goal, now, []), now)
+    moment = GroundingContext(
+        ENV, load_commands("alfworld"), goal, ENV.sub_goal(goal, now, []), now
+    )
     advice = ground(entry, moment).advice
     # The agent is there already: only what is ahead is judged, and printed.
     assert advice["done"] == ["go to fridge 1"]
@@ -411,7 +413,9 @@ def test_what_has_begun_passes_filter_and_arbiter_from_where_it_stands() -> None
     cooled = belief(**{**NEAR, "flags": {"mug 1": "cool"}})
     for now, behind in ((NEAR, 1), (cooled, 2)):
         step = ENV.sub_goal(goal, now, [])
-        advice = ground(entry, GroundingContext(load_commands("alfworld"), goal, step, now)).advice
+        advice = ground(
+            entry, GroundingContext(ENV, load_commands("alfworld"), goal, step, now)
+        ).advice
         assert (advice["done"], advice["printed"]) == (way[:behind], way[behind:])
         recall = new_recall(entry, 1.0, 1, advice)
         for mode in ("occupancy", "preconditions"):

@@ -8,9 +8,8 @@ from langgraph.runtime import Runtime
 
 from rpms.envs.base import Outcome
 from rpms.envs.manuals import load_manual
-from rpms.graph.run import StepEvent
 from rpms.nodes import env_step
-from rpms.nodes.env_step import NO_ACTION
+from rpms.nodes.env_step import NO_ACTION, StepEvent
 from rpms.nodes.state import EpisodeState, apply_update
 from rpms.prompts.reply import read_action
 from rpms.vocabulary.context import RunContext

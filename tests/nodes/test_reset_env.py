@@ -9,9 +9,9 @@ import pytest
 from langgraph.runtime import Runtime
 
 from rpms.envs import Task, get_environment
+from rpms.envs.registry import find_task
 from rpms.graph import run_episode
 from rpms.nodes import reset_env
-from rpms.nodes.reset_env import find_task
 from rpms.nodes.state import EpisodeInput, EpisodeState
 from rpms.vocabulary.context import RunContext, settings
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError

@@ -114,7 +114,7 @@ def test_without_the_domain_nothing_serves_and_nothing_is_demanded() -> None:
     assert applicable_actions(DecisionPoint(MANUAL, GOAL, step, HOME))
     assert applicable_actions(DecisionPoint(part, GOAL, step, HOME)) == []
     assert MANUAL.demanded(step["name"]) == "heat" and part.demanded(step["name"]) == ""
-    assert part.likely_places("apple") == [] and MANUAL.likely_places("apple")
+    assert part.localities_of("apple") == [] and MANUAL.localities_of("apple")
     # What memories are found and told by stays.
     assert part.domain.categories == MANUAL.domain.categories
     assert part.domain.procedures == MANUAL.domain.procedures

@@ -205,8 +205,9 @@ def test_every_portable_kind_is_in_one_category_and_has_a_likely_place() -> None
     portable = MANUAL.facts.affordances["portable"]
     assert all(len(MANUAL.categories_of(kind)) <= 1 for kind in portable)
     # The rest are things that no goal asks for.
-    assert {kind for kind in portable if not MANUAL.likely_places(kind)} <= {"footstool"}
-    assert MANUAL.likely_places("zeppelin") == [] and MANUAL.likely_places("apple")[0] == "fridge"
+    assert {kind for kind in portable if not MANUAL.localities_of(kind)} <= {"footstool"}
+    assert MANUAL.localities_of("zeppelin") == []
+    assert MANUAL.localities_of("apple")[0].places[0] == "fridge"
 
 
 @pytest.mark.parametrize(

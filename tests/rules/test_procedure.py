@@ -8,9 +8,9 @@ import pytest
 
 from rpms.envs import get_environment
 from rpms.envs.manuals import load_manual
-from rpms.guard.decision import Violation
 from rpms.guard.procedure import applicable_actions, find_violation
 from rpms.rules.conditions import DecisionPoint
+from rpms.rules.verdicts import Violation
 from rpms.vocabulary.goal import SubGoal
 from tests.envs.playing import believing
 

@@ -29,8 +29,8 @@ from rpms.models.prices import Rates
 from rpms.nodes.reset_env import listed_task
 from rpms.nodes.state import EpisodeInput, EpisodeState, apply_update
 from rpms.rules import ActiveRules
-from rpms.rules.judgement import judge
 from rpms.rules.manual import SITUATION
+from rpms.rules.verdicts import verdicts_on
 from rpms.vocabulary.belief import Belief
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.error_place import place_of
@@ -200,7 +200,7 @@ class EpisodeRecorder:
         step |= {
             "decisions": decisions,
             "proposal": proposal,
-            "judged": judge(manual, proposal, step["belief"], state["goal"]),
+            "judged": [*verdicts_on(manual, proposal, step["belief"], state["goal"]).items()],
             "thought": turn["thought"],
             "action": turn["action"],
             "result": turn["observation"],

@@ -24,12 +24,12 @@ from rpms.nodes.guard_check import vetoed_proposals
 from rpms.nodes.state import EpisodeState, decision_point, settings_of
 from rpms.prompts.reply import read_reply
 from rpms.rules.conditions import DecisionPoint
-from rpms.rules.judgement import check_action, forbidden_by, match_action
 from rpms.rules.predicates import evaluate, parse_predicate
+from rpms.rules.verdicts import check_action, forbidden_by, match_action
 from rpms.vocabulary.belief import Belief, copy_belief, fingerprint, in_order, kind_of
 from rpms.vocabulary.goal import GoalSpec
 from rpms.vocabulary.recall import Recall, surviving
-from rpms.vocabulary.turn import Decision, Turn, Usage, Verdict, rejected_since
+from rpms.vocabulary.turn import ActionVerdict, Decision, Turn, Usage, rejected_since
 
 NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0, replayed=False)
 TRIES = 20
@@ -120,7 +120,9 @@ def _reply(reason: str, action: str, rules: bool) -> str:
     return f"Thought: {reason[0].upper()}{reason[1:]}.\nAction: {action}"
 
 
-def _decision(step: int, proposal: str, verdict: Verdict, reason: str, played: str) -> Decision:
+def _decision(
+    step: int, proposal: str, verdict: ActionVerdict, reason: str, played: str
+) -> Decision:
     return Decision(
         step=step, proposal=proposal, verdict=verdict, rule="", reason=reason, repair="",
         played=played,

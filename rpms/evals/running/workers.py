@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from langchain_core.globals import set_llm_cache
 
 from rpms.envs import Task, live
+from rpms.envs.registry import find_task
 from rpms.evals.records.schema import JobKey
 from rpms.evals.running.costs import Meter, Tokens, cost_of
 from rpms.evals.running.episode import EpisodeResult, never_played, play_job
@@ -41,7 +42,6 @@ from rpms.graph.compiled import open_graph
 from rpms.memory_store.methods import after_trial
 from rpms.models.prices import Rates, rates_for
 from rpms.models.reply_cache import ReplyCache, cached_replies
-from rpms.nodes.reset_env import find_task
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.safe_text import redact, visible

@@ -12,11 +12,11 @@ from rapidfuzz import fuzz
 
 from rpms.envs import get_environment
 from rpms.memory_store import Note, controlled_notes, read_notes
+from rpms.memory_store.actions_in_text import mentioned_actions
 from rpms.memory_store.controls import Control
 from rpms.memory_store.grounding import GroundingContext, fill_roles
 from rpms.memory_store.methods.method import Ask, Fill, Learned, MemoryMethod, RecallRequest
 from rpms.memory_store.roles import DESTINATION, NAMED_OBJECT, NO_NAME, OBJECT
-from rpms.rules.actions_in_text import mentioned_actions
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import stamp_of

@@ -220,7 +220,8 @@ def where_to_look(index: MemoryIndex, request: RecallRequest) -> Iterator[Recall
     A hint lists unsearched places of this scene, the likeliest first. There is none for a thing
     that is another one in each task, such as that task's red box.
     """
-    moment, individual = request.moment, get_environment(request.env).individual
+    moment = request.moment
+    individual = moment.env.individual
     belief = moment.belief
     things = {*belief["holding"], *belief["last_seen"], *belief["visible"], *belief["places"]}
     seen = {kind_of(name) for name in things}

@@ -70,7 +70,7 @@ class Workflows(NoteMethod):
             recall = candidate(note, request, 1.0 if note.goal_type in fitting else 0.5)
             recall["entry"]["types"] = [] if note.goal_type in fitting else [note.goal_type]
             recalls.append(recall)
-        merged_recalls = merged(recalls, request.moment.keys)
+        merged_recalls = merged(recalls, request.moment.env.keys)
         return sorted(merged_recalls, key=lambda recall: (-recall["score"], -recall["count"]))
 
     async def learn(

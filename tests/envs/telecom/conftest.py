@@ -10,9 +10,9 @@ from rpms.envs.base import Outcome
 from rpms.envs.manuals import load_manual
 from rpms.envs.tau2.domain import all_tasks
 from rpms.envs.telecom.adapter import HAND_OVER, TelecomGame
-from rpms.guard.decision import Violation
 from rpms.guard.procedure import find_violation
 from rpms.rules.conditions import DecisionPoint
+from rpms.rules.verdicts import Violation
 from rpms.vocabulary.belief import Belief
 
 WORLD, MANUAL = get_environment("telecom"), load_manual("telecom")

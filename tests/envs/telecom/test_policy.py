@@ -18,7 +18,7 @@ from rpms.envs.telecom.belief import read_call
 from rpms.graph import build_graph, run_episode
 from rpms.guard import RulesGuard
 from rpms.guard.guarded_tool import messages_in
-from rpms.rules.judgement import StepJudgement, judge
+from rpms.rules.verdicts import verdicts_on
 from rpms.vocabulary.context import RunContext
 from rpms.vocabulary.files import read_text
 from tests.envs.telecom.conftest import (
@@ -174,7 +174,7 @@ def test_what_is_done_against_the_policy_is_counted_where_the_tool_lets_it_pass(
     player = Player(with_name("service_issue", "overdue_bill"))
     [*_] = player.play(IDENTIFY, LINE)
     action = "send_payment_request customer_id=C1001 bill_id=B1001"
-    judged = judge(MANUAL, action, player.belief, player.goal)
+    judged = verdicts_on(MANUAL, action, player.belief, player.goal)
     (step,) = player.play(action)
-    assert judged[1] == StepJudgement("T-REQUEST", "broken")
+    assert judged["T-REQUEST"] == "broken"
     assert not WORLD.failed(step.outcome.observation)

@@ -71,7 +71,7 @@ def request(
     parsed = ENV.parse_goal(goal)
     belief = ENV.first_belief(HOME)
     now = GroundingContext(
-        load_commands("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief, ENV.keys
+        ENV, load_commands("alfworld"), parsed, ENV.sub_goal(parsed, belief, []), belief
     )
     return RecallRequest("alfworld", now, RunContext(**settings), cross_trial_memory or {})
 

@@ -23,6 +23,7 @@ from markupsafe import Markup
 
 from rpms.evals.analysis.experiment import run_names
 from rpms.evals.analysis.frames import Results
+from rpms.evals.analysis.glossary import explanations
 from rpms.evals.analysis.plotting import all_plots
 from rpms.evals.analysis.report import Report, heading
 from rpms.evals.analysis.report.rules import run_rules
@@ -36,7 +37,6 @@ from rpms.prompts.examples import NEW_TASK
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import make_folder, refuse_special, write_whole
-from rpms.vocabulary.glossary import explanations
 from rpms.vocabulary.output import quantity
 from rpms.vocabulary.safe_text import slug
 

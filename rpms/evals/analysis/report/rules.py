@@ -13,8 +13,8 @@ from rpms.evals.analysis.measures import share
 from rpms.evals.analysis.report.behaviour import named_sums
 from rpms.evals.analysis.tables import Cell, Table, label, share_cell
 from rpms.evals.records.run_folder import Run
-from rpms.rules.judgement import KNOWN_ACTION
 from rpms.rules.schema import HERE_BLANKS
+from rpms.rules.verdicts import KNOWN_ACTION
 from rpms.vocabulary.belief import empty_belief
 from rpms.vocabulary.context import condition_title
 from rpms.vocabulary.errors import RpmsError

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpms.envs.manuals import load_manual
+from rpms.memory_store.actions_in_text import mentioned_actions
 from rpms.rules import match_action, never_works
-from rpms.rules.actions_in_text import mentioned_actions
 
 MANUAL = load_manual("alfworld")
 

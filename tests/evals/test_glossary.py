@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
+from rpms.evals.analysis.glossary import explanations, read_glossary
 from rpms.evals.analysis.report import read_report
 from rpms.vocabulary.context import CONDITIONS, condition_title
-from rpms.vocabulary.glossary import explanations, read_glossary
 from rpms.vocabulary.recall import RECALL_OUTCOMES
-from rpms.vocabulary.turn import Verdict
+from rpms.vocabulary.turn import ActionVerdict
 from tools import glossary_page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
@@ -42,5 +42,9 @@ def test_every_column_of_a_real_report_is_explained(real_run: Path) -> None:
 
 
 def test_conditions_outcomes_and_verdicts_are_explained() -> None:
-    terms = [*map(condition_title, CONDITIONS), *filter(None, RECALL_OUTCOMES), *get_args(Verdict)]
+    terms = [
+        *map(condition_title, CONDITIONS),
+        *filter(None, RECALL_OUTCOMES),
+        *get_args(ActionVerdict),
+    ]
     assert not [term for term in terms if term.lower() not in explanations()]

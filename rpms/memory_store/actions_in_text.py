@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
-from rpms.rules.judgement import match_action
 from rpms.rules.manual import Manual
+from rpms.rules.verdicts import match_action
 from rpms.vocabulary.recall import BLANK
 
 _SENTENCE = re.compile(r"[.!?;\n]|->")

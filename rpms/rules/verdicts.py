@@ -2,16 +2,16 @@
 
 1. Is it an action of the manual? ``match_action`` finds its Tier-3 rule and the names in it.
 2. ``check_action`` evaluates the preconditions of that rule in the belief.
-3. ``forbidding_rules`` are those that forbid such actions under the goal.
+3. ``forbidden_patterns`` are those that forbid such actions under the goal.
 
 Every rule is *kept*, *broken* or *open*: open if the belief does not decide, or if the manual has
 no rule about it. Rules without a machine-readable part (most of Tiers 1 and 2) judge nothing.
-``judge`` has the verdict of every rule, in every condition, so that a baseline that was shown no
-rule can be compared.
+``verdicts_on`` has the verdict of every rule, in every condition, so that a baseline that was shown
+no rule can be compared.
 
-The guard decides by these verdicts what to do: ``guard.procedure`` about an action of the graph,
-with the principles on repetition, and ``guard.decision`` about a tool call, with the demands of a
-policy.
+``violations`` lists the rules that are not kept, the demands of a policy among them. The guard
+decides by them what to do: ``guard.procedure`` about an action of the graph, with the principles on
+repetition, and ``guard.decision`` about a tool call.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from rpms.rules.predicates import (
     argument_names,
     evaluate,
     is_evidence,
+    is_undecided,
     may_hold,
     parse_predicate,
 )
 from rpms.rules.scalars import Special
-from rpms.rules.schema import ActionRule, Forbidden
+from rpms.rules.schema import ActionRule, EnforcedRule, Forbidden, OnViolation
 from rpms.rules.wording import contrary, need
 from rpms.vocabulary.belief import Belief, empty_belief, kind_of
 from rpms.vocabulary.goal import GoalSpec
@@ -203,22 +204,11 @@ def forbidden_by(
 
     A pattern with conditions (``when``) is checked only if there is a belief.
     """
-    return next((rule for rule, hit in forbidding_rules(manual, action, goal, belief) if hit), None)
-
-
-def forbidding_rules(
-    manual: Manual, action: str, goal: GoalSpec, belief: Belief | None = None
-) -> Iterator[tuple[str, bool]]:
-    """The rules that forbid such actions under this goal, each with whether it matches this one.
-
-    A rule with several patterns is yielded once for each.
-    """
     matched = match_action(manual, action)
     if matched is None:
-        return
-    rule, bindings = matched
-    for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
-        yield pattern.id, hit
+        return None
+    patterns = forbidden_patterns(manual, *matched, goal, belief)
+    return next((pattern.id for pattern, hit in patterns if hit), None)
 
 
 def forbidden_patterns(
@@ -276,33 +266,91 @@ def _fits(manual: Manual, pattern: Forbidden, parameter: str, name: str, goal: G
     return kind_of(name) == kind != goal["destination"]
 
 
-class StepJudgement(NamedTuple):
-    """The judgement of one rule about one proposed action."""
+class Violation(NamedTuple):
+    """A rule that says no to an action or a call.
+
+    Attributes:
+        rule: its id.
+        reason: why, as a clause about "it".
+        unmet: its unmet conditions.
+        state: the rule is ``broken``, or ``open`` if nothing known decides it.
+        on_violation: what the rule asks for.
+    """
 
     rule: str
-    verdict: Verdict
+    reason: str
+    unmet: tuple[Predicate, ...] = ()
+    state: Literal["broken", "open"] = "broken"
+    on_violation: OnViolation = "refuse"
 
 
-def judge(manual: Manual, proposal: str, belief: Belief, goal: GoalSpec) -> list[StepJudgement]:
-    """Return the judgement of every rule that concerns a proposed action."""
+def violations(
+    manual: Manual,
+    rule: ActionRule,
+    bindings: Mapping[str, Any],
+    belief: Belief,
+    goal: GoalSpec | None,
+) -> Iterator[Violation]:
+    """Every rule that an action or a call violates in this belief."""
+    facts = manual.facts
+    if manual.knows(rule):
+        yield from _unmet(manual, rule, rule.needs, bindings, belief)
+    for demand in manual.policy.get(rule.name, ()):
+        if all(may_hold(each, belief, facts, bindings) for each in demand.conditions):
+            text = demand.text.rstrip(".")
+            for found in _unmet(manual, demand, demand.demands, bindings, belief):
+                yield found._replace(reason=f"{found.reason} ({text})") if text else found
+    if goal is not None:
+        for pattern, hit in forbidden_patterns(manual, rule, bindings, goal, belief):
+            if hit and pattern.id not in manual.without:
+                yield Violation(
+                    pattern.id, "a rule forbids it for this goal", on_violation=pattern.on_violation
+                )
+
+
+def _unmet(
+    manual: Manual,
+    rule: EnforcedRule,
+    needs: Sequence[Predicate],
+    bindings: Mapping[str, Any],
+    belief: Belief,
+) -> Iterator[Violation]:
+    diagnosis = check_needs(manual, rule.id, needs, bindings, belief)
+    if unmet := tuple(each.condition for each in diagnosis.unmet):
+        is_open = all(
+            is_undecided(each, belief, manual.facts, bindings)
+            and not _is_made_by_call(manual, each)
+            for each in unmet
+        )
+        state: Literal["broken", "open"] = "open" if is_open else "broken"
+        yield Violation(rule.id, diagnosis.reason, unmet, state, rule.on_violation)
+
+
+def _is_made_by_call(manual: Manual, need: Predicate) -> bool:
+    """Return whether the need is the effect of a call that was not made, as a verification."""
+    return need.name == "seen" and need.positive and need.arguments[1] in manual.brought_about
+
+
+def verdicts_on(
+    manual: Manual, proposal: str, belief: Belief, goal: GoalSpec
+) -> dict[str, Verdict]:
+    """The verdict of every rule that concerns a proposed action."""
     if not proposal:
-        return []
+        return {}
     if belief["disambiguation"]:
         # The environment waits for the number of a choice; every other action breaks its rule.
-        rule = manual.environment.disambiguation.rule
         is_choice = proposal in belief["disambiguation"]
-        answer = [StepJudgement(rule, "kept" if is_choice else "broken")] if rule else []
+        rule = manual.environment.disambiguation.rule
+        found: dict[str, Verdict] = {rule: "kept" if is_choice else "broken"} if rule else {}
         if is_choice:
-            return [StepJudgement(KNOWN_ACTION, "kept"), *answer]
-        return [*answer, *judge(manual, proposal, {**belief, "disambiguation": {}}, goal)]
-    if match_action(manual, proposal) is None:
-        return [StepJudgement(KNOWN_ACTION, "broken")]
+            return {KNOWN_ACTION: "kept", **found}
+        return {**found, **verdicts_on(manual, proposal, {**belief, "disambiguation": {}}, goal)}
+    matched = match_action(manual, proposal)
+    if matched is None:
+        return {KNOWN_ACTION: "broken"}
     diagnosis = check_action(manual, proposal, belief)
-    hits: dict[str, bool] = {}
-    for rule, hit in forbidding_rules(manual, proposal, goal):
-        hits[rule] = hits.get(rule, False) or hit
-    return [
-        StepJudgement(KNOWN_ACTION, "kept"),
-        StepJudgement(diagnosis.rule, diagnosis.verdict),
-        *(StepJudgement(rule, "broken" if hit else "kept") for rule, hit in hits.items()),
-    ]
+    found = {KNOWN_ACTION: "kept", diagnosis.rule: diagnosis.verdict}
+    for pattern, hit in forbidden_patterns(manual, *matched, goal):
+        if hit or pattern.id not in found:
+            found[pattern.id] = "broken" if hit else "kept"
+    return found
