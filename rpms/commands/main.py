@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from io import TextIOWrapper
+from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
 from typing import Annotated, NoReturn
@@ -79,6 +80,9 @@ for command in (plans, report, plot, export, audit, demo):
 
 @app.command()
 def graph(
+    out: Annotated[
+        str, typer.Option(help="Write a file, by its ending: .mmd, .png or .svg.", metavar="FILE")
+    ] = "",
     condition: Annotated[
         str, typer.Option(help="Draw the path of this condition in full, the rest pale.")
     ] = "",
@@ -90,16 +94,19 @@ def graph(
         ),
     ] = "",
 ) -> None:  # fmt: skip
-    """Print the agent graph as Mermaid."""
+    """Print the agent graph as Mermaid, or draw it into a file; works offline."""
     from rpms.graph import build_graph
     from rpms.graph.compiled import open_graph
-    from rpms.graph.drawing import mermaid
+    from rpms.graph.drawing import mermaid, write_picture
 
     drawn = open_graph(source) if source else build_graph()
     context = drawn.defaults.under(condition) if condition else None
     if source and not condition:
         context = drawn.defaults
-    print_safe(mermaid(drawn, context))
+    if out:
+        write_picture(drawn, Path(out), context)
+    else:
+        print_safe(mermaid(drawn, context))
 
 
 def fail(message: str) -> NoReturn:

@@ -1,18 +1,24 @@
-"""LangGraph's Mermaid text of a graph, with the path of some settings in full and the rest pale."""
+"""Pictures of a graph: LangGraph's Mermaid, and Graphviz' PNG and SVG; both work offline."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from langgraph.graph import END, START
 
 from rpms.graph.compiled import RpmsGraph
 from rpms.vocabulary.context import RunContext
+from rpms.vocabulary.errors import RpmsError
+from rpms.vocabulary.files import write_whole
 
 Edges = set[tuple[str, str]]
 ARROW = re.compile(r"^\t(\w+) (?:-->|-\.->|-\. .* \.->) (\w+);$")
+PALE = "#cccccc"
+FORMATS = (".mmd", ".png", ".svg")
 
 
 def taken_edges(graph: RpmsGraph, context: RunContext) -> Edges:
@@ -53,3 +59,43 @@ def mermaid(graph: RpmsGraph, context: RunContext | None = None) -> str:
     if pale_edges:
         lines.append(f"\tlinkStyle {','.join(pale_edges)} opacity:0.3")
     return "\n".join(lines)
+
+
+def graphviz(graph: RpmsGraph, context: RunContext | None = None) -> str:
+    """The same graph in Graphviz' language."""
+    drawing = graph.get_graph()
+    every = {(edge.source, edge.target) for edge in drawing.edges}
+    taken = taken_edges(graph, context) if context else every
+    reached = {name for edge in taken for name in edge}
+    lines = ["digraph {", '\tnode [shape=box style="rounded,filled" fillcolor="#f2f0ff"]']
+    for name in drawing.nodes:
+        pale = "" if name in reached else f' [color="{PALE}" fontcolor="{PALE}" fillcolor=white]'
+        lines.append(f'\t"{name}"{pale}')
+    for edge in drawing.edges:
+        style = "dashed" if edge.conditional else "solid"
+        pale = "" if (edge.source, edge.target) in taken else f' color="{PALE}"'
+        lines.append(f'\t"{edge.source}" -> "{edge.target}" [style={style}{pale}]')
+    return "\n".join([*lines, "}"])
+
+
+def write_picture(graph: RpmsGraph, file: Path, context: RunContext | None = None) -> None:
+    """Write the graph as Mermaid, PNG or SVG, by the file's ending."""
+    kind = file.suffix.lower()
+    if kind not in FORMATS:
+        raise RpmsError(f"--out {file}: the ending must be one of {', '.join(FORMATS)}")
+    if kind == ".mmd":
+        write_whole(file, f"{mermaid(graph, context)}\n".encode())
+        return
+    command = ["dot", f"-T{kind[1:]}"]
+    try:
+        text = graphviz(graph, context).encode()
+        picture = subprocess.run(command, input=text, capture_output=True, check=True).stdout
+    except FileNotFoundError:
+        raise RpmsError(
+            f"--out {file}: {kind[1:]} needs Graphviz' program dot (Debian, Ubuntu: apt install "
+            "graphviz); .mmd needs nothing"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        words = " ".join(error.stderr.decode(errors="replace").split())
+        raise RpmsError(f"--out {file}: dot failed: {words}") from None
+    write_whole(file, picture)

@@ -167,7 +167,9 @@ def mine():
 def test_the_path_of_a_condition_is_drawn_in_full_and_the_rest_pale(
     rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = rpms("graph", "--condition", "B").out
+    file = tmp_path / "b.mmd"
+    assert rpms("graph", "--condition", "B", "--out", str(file)).code == 0
+    text = file.read_text()
     assert "class arbitration,goal_retrieval,guard_check,memory_selection,scf pale" in text
     assert "linkStyle" in text and "__error_handler__" not in text
     assert "pale" not in rpms("graph", "--condition", "E").out.replace("linkStyle", "")
@@ -177,12 +179,30 @@ def test_the_path_of_a_condition_is_drawn_in_full_and_the_rest_pale(
     own = rpms("graph", "--graph", "drawn_variants:mine").out
     assert "\treferee --> env_step;" in own and "class arbitration,guard_check,rule_assembly" in own
     for arguments, words in (
+        (("--out", "b.gif"), "the ending must be one of .mmd"),
         (("--graph", "drawn_variants:my_filter"), "drawn_variants:my_filter"),
         (("--graph", "drawn_variants:none"), "cannot load the graph"),
         (("--condition", "X"), "unknown condition 'X'"),
     ):
         failed = rpms("graph", *arguments)
         assert failed.code == 2 and words in failed.err
+
+
+def test_pictures_are_drawn_by_graphviz(
+    rpms: Rpms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the program, which machines for tests lack: it hands back what it is given."""
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\necho $1\ncat\n")
+    program.chmod(0o755)
+    file = tmp_path / "b.svg"
+    monkeypatch.setenv("PATH", "")
+    assert "needs Graphviz" in rpms("graph", "--out", str(file)).err
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert rpms("graph", "--condition", "A", "--out", str(file)).code == 0
+    text = file.read_text()
+    assert text.startswith("-Tsvg\ndigraph {") and '"prompt_build" -> "llm_call"' in text
+    assert '"scf" [color=' in text and '"llm_call" [color=' not in text
 
 
 def test_rules_are_checked_and_shown(rpms: Rpms) -> None:
