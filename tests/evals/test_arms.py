@@ -69,6 +69,9 @@ def test_names_come_by_comma_or_from_a_file(tmp_path: Path) -> None:
     assert listed("a/1, b/2,,c/3") == listed(f"@{file}") == ["a/1", "b/2", "c/3"]
     with pytest.raises(RpmsError, match="cannot read the list"):
         listed("@/nowhere")
+    file.write_text("\n")
+    with pytest.raises(RpmsError, match="is empty"):  # every task would be played
+        listed(f"@{file}")
 
 
 def own_scf(state: dict[str, Any]) -> dict[str, Any]:

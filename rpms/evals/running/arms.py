@@ -254,5 +254,7 @@ def listed(text: str) -> Sequence[str]:
     """Comma-separated names, or one per line of ``@FILE``, up to a tab as ``rpms tasks`` prints."""
     if text.startswith("@"):
         lines = read_text(Path(text[1:]), "the list").splitlines()
-        return [name for line in lines if (name := line.partition("\t")[0].strip())]
+        if not (names := [name for line in lines if (name := line.partition("\t")[0].strip())]):
+            raise RpmsError(f"the list {text[1:]} is empty")  # no name would mean every task
+        return names
     return [name.strip() for name in text.split(",") if name.strip()]
