@@ -1,9 +1,9 @@
-"""Write the table of several tunings into README.md and docs/results.md.
+"""Write the tables of several tunings into README.md and docs/results.md.
 
-    python -m tools.results_table runs/1 runs/2 runs/3 runs/4 runs/5 --commit 3f422a91
+    python -m tools.results_table runs/played-? --corrected runs/replayed-? --commit 31782c9e
 
-The runs have the same arms and tasks, and a tuning of the model each. Both pages have a place for
-the table between two comments.
+The runs have the same tasks, and a tuning of the model each; those of ``--corrected`` have some of
+the arms, played after a round of correction. The pages have places for the tables between comments.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import rpms
 from rpms.evals.analysis.measures import holm, pair
 
 ROOT = Path(__file__).resolve().parents[1]
-START = "<!-- table:valid_seen -->\n"
-PLACE = re.compile(START + ".*?(<!-- /table:valid_seen -->)", re.S)
 ARMS = {
     "A": ("A baseline", "A: the task, one solved example and the history"),
     "S": ("S state", "S: A, and the state of the game"),
@@ -70,6 +68,29 @@ def tables(runs: list[str], commit: str) -> tuple[str, str]:
     return short, whole + comparisons(sides) + "\n" + by_type(sides)
 
 
+def corrected(before: list[str], after: list[str]) -> str:
+    """What a round of correction changed, for the arms that were played again."""
+    first = dict(iter(rpms.load(before).episodes.groupby("condition", observed=True)))
+    second = dict(iter(rpms.load(after).episodes.groupby("condition", observed=True)))
+    arms = [arm for arm in ARMS if arm in second]
+    found = {arm: pair(first[arm], second[arm], "success") for arm in arms}
+    lines = (
+        "| | games won, by tuning | success before | after | rejected actions before | after "
+        f"| points | games better : worse | p, Holm |\n{'|---' * 9}|\n"
+    )
+    for (arm, test), p in zip(found.items(), holm([t.p for t in found.values()]), strict=True):
+        sides = first[arm], second[arm]
+        won = ", ".join(map(str, second[arm].groupby("run").success.sum()))
+        rates = [f"{side.success.mean():.1%}" for side in sides]
+        rejected = [f"{side.invalid_actions.sum() / side.steps.sum():.1%}" for side in sides]
+        lines += (
+            f"| {ARMS[arm][0]} | {won} | {' | '.join([*rates, *rejected])} "
+            f"| {100 * (test.difference.value or 0):+.1f} | {test.only_second}:{test.only_first} "
+            f"| {p:.4f} |\n"
+        )
+    return lines
+
+
 def comparisons(sides: dict[str, Any]) -> str:
     """Paired tests over games, with the share of prompts that the mechanism in question changed."""
     found = {(a, b): pair(sides[a], sides[b], "success") for a, b in PAIRS}
@@ -108,12 +129,22 @@ def by_type(sides: dict[str, Any]) -> str:
     return lines
 
 
+def write(page: str, name: str, table: str) -> None:
+    """Put a table into its place on a page."""
+    start, file = f"<!-- table:{name} -->\n", ROOT / page
+    place = re.compile(f"{start}.*?(<!-- /table:{name} -->)", re.S)
+    before, end, after = place.split(file.read_text(encoding="utf-8"))
+    file.write_text(f"{before}{start}{table}{end}{after}", encoding="utf-8")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", help="run folders, one a tuning")
+    parser.add_argument("--corrected", nargs="+", default=[], help="the same, after a correction")
     parser.add_argument("--commit", required=True, help="the commit that played them")
     asked = parser.parse_args()
-    written = tables(asked.runs, asked.commit)
-    for page, table in zip(("README.md", "docs/results.md"), written, strict=True):
-        before, place, after = PLACE.split((ROOT / page).read_text(encoding="utf-8"))
-        (ROOT / page).write_text(f"{before}{START}{table}{place}{after}", encoding="utf-8")
+    short, whole = tables(asked.runs, asked.commit)
+    write("README.md", "valid_seen", short)
+    write("docs/results.md", "valid_seen", whole)
+    if asked.corrected:
+        write("docs/results.md", "corrected", corrected(asked.runs, asked.corrected))
