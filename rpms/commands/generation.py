@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rpms.envs.generation import NewScenes
+from rpms.vocabulary.generation import NewScenes
 from rpms.vocabulary.output import open_console, print_wrapped
 
 SHOWN_FROM = 100

@@ -29,9 +29,9 @@ from rpms.commands.plot import plot
 from rpms.commands.report import report
 from rpms.commands.rules import rules_app
 from rpms.commands.run import run
-from rpms.envs.generation import watching
 from rpms.vocabulary.error_place import place_of
 from rpms.vocabulary.errors import EnvironmentFault, RpmsError
+from rpms.vocabulary.generation import watching
 from rpms.vocabulary.output import print_error_place, print_safe, print_wrapped
 from rpms.vocabulary.safe_text import redact
 

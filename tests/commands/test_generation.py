@@ -8,7 +8,7 @@ import pytest
 
 from rpms.commands import generation
 from rpms.envs import get_environment
-from rpms.envs.generation import NewScenes, watched
+from rpms.vocabulary.generation import NewScenes, watched
 from tests.command_line import Rpms
 
 SPLIT = "generated_unseen"

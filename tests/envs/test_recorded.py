@@ -19,7 +19,7 @@ from rpms.envs.manuals import load_manual
 from rpms.envs.scienceworld.belief import from_inventory
 from rpms.envs.scienceworld.goals import focus_order, read_task
 from rpms.envs.scienceworld.parse_view import Thing, read_lines, read_thing, room_of, walk
-from rpms.rules.judgement import match_action
+from rpms.rules.verdicts import match_action
 from rpms.vocabulary.belief import Belief
 from tests.envs.playing import believing, changed, turn
 from tests.envs.scienceworld.rooms import HALLWAY, KITCHEN

@@ -18,7 +18,6 @@ from rpms.envs.alfworld import homes
 from rpms.envs.alfworld.alfworld_package import Dialect
 from rpms.envs.alfworld.goals import GOAL_TYPES
 from rpms.envs.base import Task
-from rpms.envs.generation import NewScenes, watched
 from rpms.vocabulary.errors import RpmsError
 from rpms.vocabulary.files import (
     cache_dir,
@@ -29,6 +28,7 @@ from rpms.vocabulary.files import (
     read_bytes,
     write_whole,
 )
+from rpms.vocabulary.generation import NewScenes, watched
 
 Split = Literal["generated_seen", "generated_unseen"]
 GENERATED: tuple[Split, ...] = ("generated_seen", "generated_unseen")
