@@ -147,7 +147,9 @@ class Alfworld(Environment):
     memory = SHIPPED / "memory_store" / "snapshots" / "alfworld.jsonl"
     learning_split = "generated_seen"
     judging = ("generated_unseen", "valid_unseen", "valid_seen")
-    demo = Demo("generated_unseen", story=2, model="local:smollm2-alfworld", max_tokens=96)
+    demo = Demo(
+        "generated_unseen", story=2, model="local:smollm2-alfworld", steps=20, max_tokens=96
+    )
     packages = ("alfworld",)
     max_live = None
     ends_lost = False
