@@ -107,7 +107,7 @@ def test_it_tells_what_memory_filter_and_guard_did_and_leaves_one_folder(
 def test_without_rules_it_is_stopped_when_the_failure_is_plain_and_with_them_it_wins(
     rpms: Rpms, tmp_path: Path, choice: Demo, language_model: tuple[str, ...]
 ) -> None:
-    done = rpms(*language_model, "--out", tmp_path)
+    done = rpms(*language_model, "--set", "max_steps=25", "--out", tmp_path)
     assert (done.code, done.err) == (0, "")
     _, first, second = (" ".join(part.split()) for part in parts(done.out))
     assert first.count(f"action {REJECTED}") == first.count("rejected Nothing happens.") == 3
