@@ -283,7 +283,11 @@ def main() -> None:
     add("--data", required=True, type=Path, help="a file of 'rpms export'")
     add("--out", required=True, type=Path, help="folder for the adapter and its checkpoints")
     add("--merge", type=Path, help="folder for the model with the adapter merged into it")
-    add("--adapter", type=Path, help="go on with the training of this adapter, on other data")
+    add(
+        "--adapter",
+        type=Path,
+        help="go on with the training of this adapter, of its own rank, on other data",
+    )
     add("--lora", type=int, default=16, metavar="RANK", help="rank of the adapter (16)")
     add("--rate", type=float, default=2e-4, help="learning rate (2e-4)")
     add("--tokens", type=int, default=8192, help="tokens of a tree (8192)")

@@ -38,14 +38,18 @@ MECHANISMS = {"scf": "the filter", "arbitration": "the arbiter", "arbitration_ex
 NOT_RUN = "| the paper's models: Llama, Claude Sonnet, GPT | not run |\n"
 
 
-def tables(runs: list[str], commit: str) -> tuple[str, str]:
-    """The tables of the README and of the results page."""
+def arms_of(runs: list[str]) -> dict[str, Any]:
+    """The episodes of each arm."""
     episodes = rpms.load(runs).episodes
     if episodes.is_error.any():
         raise SystemExit("results_table: some episodes ended in an error; run them again first")
-    sides = dict(iter(episodes.groupby("condition", observed=True)))
-    games = episodes.task.nunique()
-    made = f"SmolLM2-135M, {len(runs)} tunings, {games} games of valid_seen, commit {commit}"
+    return dict(iter(episodes.groupby("condition", observed=True)))
+
+
+def tables(sides: dict[str, Any], commit: str) -> tuple[str, str]:
+    """The tables of the README and of the results page."""
+    tunings, games = sides["A"].run.nunique(), sides["A"].task.nunique()
+    made = f"SmolLM2-135M, {tunings} tunings, {games} games of valid_seen, commit {commit}"
     short = "| ALFWorld, games of valid_seen: what the prompt contains | games won |\n|---|---|\n"
     whole = (
         f"| | games won of {games}, by tuning | success, mean | SD over tunings | rejected actions "
@@ -68,10 +72,8 @@ def tables(runs: list[str], commit: str) -> tuple[str, str]:
     return short, whole + comparisons(sides) + "\n" + by_type(sides)
 
 
-def corrected(before: list[str], after: list[str]) -> str:
+def corrected(first: dict[str, Any], second: dict[str, Any]) -> str:
     """What a round of correction changed, for the arms that were played again."""
-    first = dict(iter(rpms.load(before).episodes.groupby("condition", observed=True)))
-    second = dict(iter(rpms.load(after).episodes.groupby("condition", observed=True)))
     arms = [arm for arm in ARMS if arm in second]
     found = {arm: pair(first[arm], second[arm], "success") for arm in arms}
     lines = (
@@ -143,8 +145,9 @@ if __name__ == "__main__":
     parser.add_argument("--corrected", nargs="+", default=[], help="the same, after a correction")
     parser.add_argument("--commit", required=True, help="the commit that played them")
     asked = parser.parse_args()
-    short, whole = tables(asked.runs, asked.commit)
+    played = arms_of(asked.runs)
+    short, whole = tables(played, asked.commit)
     write("README.md", "valid_seen", short)
     write("docs/results.md", "valid_seen", whole)
     if asked.corrected:
-        write("docs/results.md", "corrected", corrected(asked.runs, asked.corrected))
+        write("docs/results.md", "corrected", corrected(played, arms_of(asked.corrected)))

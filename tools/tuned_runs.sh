@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tables of docs/results.md on ALFWorld's seen split. It needs one GPU (80 GB or more), 16 cores and the official games:
 #   MODEL=smollm2.gguf OUT=runs/tuned tools/tuned_runs.sh [STAGE...]
-# Stages, by default all: data, tune, serve, correct, play, replay, untuned, table. Needs `make setup`, and a Python with vllm,
+# Stages, by default all: data, tune, serve, correct, retune, play, replay, untuned, table. Needs `make setup`, and a Python with vllm,
 # peft, accelerate and gguf as $GPU_PYTHON (python3 by default). LARGE=qwen.gguf also plays that model, untuned. On an H200: data
 # 1 minute, tune and serve 3 each, correct 2, play 11 (retune beside it), replay 4; untuned was not run yet.
 set -euo pipefail
